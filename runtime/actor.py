@@ -1,0 +1,214 @@
+"""What users subclass: `Actor` on the system's event loop, and `ThreadActor` on a thread of its own.
+
+Owns: the hooks and what an actor can do from within. They sit on pykka's extension points (inbox, future, loop), so that pykka's proxies work.
+How an actor is run is in `cell.py` and `thread_cell.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+import pykka
+
+from .directory import current_system
+from .errors import UsageError
+from .future import ActorFuture
+from .mailbox import Mailbox, MailboxSettings
+from .messages import StopRequest, Stopped, Terminated
+from .supervision import Directive, Stop, Supervision
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .ref import ActorRef
+    from .system import ActorSystem
+
+__all__ = ["Actor", "ThreadActor"]
+
+A = TypeVar("A", bound="Actor")
+
+
+class Traits(NamedTuple):
+    """What can be known of a class once, and would take time to find out for each of its actors."""
+
+    has_on_start: bool
+    has_on_stop: bool
+    has_on_failure: bool
+    decides: bool  # overrides `on_child_failure`
+    task_name: str
+
+
+class _Birth(threading.local):
+    """The cell for which an instance is being made in this thread: how it gets past the user's `__init__`."""
+
+    cell: Cell | None = None
+
+
+_birth = _Birth()
+
+
+class Actor(pykka.Actor):
+    """An actor on the system's event loop. Idle, it costs about a kilobyte, and no task and no thread.
+
+    Override `on_receive`, or write methods and call them through `ref.proxy()`. `on_start`, `on_receive`, `on_stop`, `on_failure` and the methods
+    may be `def` or `async def`. It handles one message at a time: while one waits in an `await`, the next one waits in the mailbox.
+
+    An exception that a handler raises goes to whoever asked. If nobody did (it was a `tell`), or if it is no ordinary `Exception`, the actor has failed:
+    its supervisor decides what becomes of it.
+    """
+
+    __slots__ = ("_cell",)
+
+    use_daemon_thread: ClassVar[bool] = True
+    """Whether the thread of a `ThreadActor` lets the program end while it is in a handler. Read at the spawn."""
+
+    _traits: ClassVar[Traits]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._set_traits()
+
+    @classmethod
+    def _set_traits(cls) -> None:
+        cls._traits = Traits(
+            has_on_start=cls.on_start is not pykka.Actor.on_start,
+            has_on_stop=cls.on_stop is not pykka.Actor.on_stop,
+            has_on_failure=cls.on_failure is not pykka.Actor.on_failure,
+            decides=cls.on_child_failure is not Actor.on_child_failure,
+            task_name=cls.__qualname__,
+        )
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        cell, _birth.cell = _birth.cell, None
+        if cell is None or cell.actor_class is not type(self):
+            _birth.cell = cell
+            name = type(self).__name__
+            msg = f"{name} is an actor: spawn it with system.spawn({name}, ...), self.spawn({name}, ...) or {name}.start(...), instead of calling it."
+            raise UsageError(msg)
+        self._cell: Cell = cell
+
+    @classmethod
+    def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
+        """Make the instance for a cell."""
+        outer, _birth.cell = _birth.cell, cell
+        try:
+            actor = cls(*args, **kwargs)
+        finally:
+            unclaimed, _birth.cell = _birth.cell, outer
+        if unclaimed is not None:
+            msg = f"{cls.__name__}.__init__() does not call super().__init__(): add it as its first line, so that the actor gets its ref and mailbox."
+            raise UsageError(msg, actor=cell.path)
+        return actor
+
+    @classmethod
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:  # type: ignore[override]  # our ref is pykka's
+        """Spawn a root actor, pykka's way: in the system of the running loop or, where none is running, in the default one, which has a thread."""
+        return current_system().spawn(cls, *args, **kwargs)
+
+    # --- pykka's extension points ---
+
+    @staticmethod
+    def _create_actor_inbox() -> Mailbox:
+        return Mailbox()
+
+    @staticmethod
+    def _create_future() -> ActorFuture[Any]:
+        return ActorFuture()
+
+    def _start_actor_loop(self) -> None:
+        self._cell.begin()
+
+    @property
+    def actor_ref(self) -> ActorRef[Self]:
+        """The ref of this actor: what to give to others instead of `self`."""
+        return self._cell.own_ref()
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]  # an attribute there
+        return self._cell.actor_urn
+
+    @property
+    def actor_inbox(self) -> Mailbox:  # type: ignore[override]
+        return self._cell.mailbox
+
+    @property
+    def actor_stopped(self) -> Any:  # type: ignore[override]
+        return self.actor_ref.actor_stopped
+
+    @property
+    def actor_system(self) -> ActorSystem:
+        """The system in which this actor runs."""
+        return self._cell.system
+
+    @property
+    def actor_children(self) -> tuple[ActorRef[Any], ...]:
+        """The actors that this one has spawned and that have not ended."""
+        with self._cell.system.lock:
+            return tuple(child.own_ref() for child in self._cell.children or ())
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self._cell.path})"
+
+    # --- what an actor can do ---
+
+    def stop(self) -> None:
+        """Stop this actor, when the handler under way has ended and before whatever is queued. Does not wait."""
+        self._cell.post_control(StopRequest(), seal=True)
+
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: Any,
+        name: str | None = None,
+        supervision: Supervision | None = None,
+        mailbox: MailboxSettings | None = None,
+        **kwargs: Any,
+    ) -> ActorRef[A]:
+        """Spawn a child: it is supervised by this actor, and stopped before it."""
+        return self._cell.system._spawn(actor_class, args, kwargs, name=name, parent=self._cell, supervision=supervision, mailbox=mailbox)
+
+    def watch(self, ref: ActorRef[Any]) -> None:
+        """Have `Terminated(ref, reason)` sent here when that actor ends, once; at once, if it has ended already."""
+        watched = ref._cell
+        with watched.system.lock:
+            alive = watched.ref is not None
+            if alive:
+                watched.watchers = watched.watchers or {}
+                watched.watchers[self._cell] = None
+        if alive:
+            self._cell.watching = self._cell.watching or {}
+            self._cell.watching[watched] = None
+        else:
+            self._cell.notify(Terminated(ref, Stopped()))
+
+    def unwatch(self, ref: ActorRef[Any]) -> None:
+        """Do not have it sent. One that is in the mailbox already still comes."""
+        watched = ref._cell
+        with watched.system.lock:
+            if watched.watchers is not None:
+                watched.watchers.pop(self._cell, None)
+        if self._cell.watching is not None:
+            self._cell.watching.pop(watched, None)
+
+    # --- what an actor may override, beside pykka's hooks ---
+
+    def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
+        """Say what becomes of a failed child. The default is what was given as `supervision=` when it was spawned, and else `Stop()`.
+
+        It is called at once, also while a handler of this actor waits in an `await`, which may be for that very child.
+        If it raises, the child is stopped and this actor has failed.
+        """
+        del error
+        return ref._cell.supervision or Stop()
+
+
+Actor._set_traits()
+
+
+class ThreadActor(Actor):
+    """An actor with a thread of its own, for code that blocks. The same in everything else; its `__init__` runs where it is spawned.
+
+    Its asynchronous handlers run on an event loop of the thread's own.
+    """
+
+    __slots__ = ()

@@ -1,0 +1,201 @@
+"""The reply that is still to come, for any thread and any event loop.
+
+Owns: one value or exception, set once, and who waits for it. It never blocks the thread of the loop that is to bring the reply:
+there, `get()` raises an error that says what to do instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pykka
+
+from .errors import AskTimeout, UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["ActorFuture"]
+
+T = TypeVar("T")
+J = TypeVar("J")
+M = TypeVar("M")
+R = TypeVar("R")
+
+_ExcInfo = tuple[type[BaseException] | None, BaseException | None, "TracebackType | None"]
+
+
+class ActorFuture(pykka.Future[T]):
+    """What `ask(block=False)` and proxies return: `await` it on any loop, or `get()` it in any thread but the loop's own."""
+
+    def __init__(self, loop_thread: int | None = None) -> None:
+        super().__init__()
+        self._loop_thread = loop_thread  # of the loop that has to stay free for the reply to come; None: not known
+        self._lock = threading.Lock()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._callbacks: list[Callable[[], object]] = []  # emptied when the future is done
+        self._wait_hook: Callable[[], Awaitable[T]] | None = None  # how to await a future that was derived from others
+
+    def __repr__(self) -> str:
+        return f"<ActorFuture {'done' if self._done else 'pending'}>"
+
+    def done(self) -> bool:
+        """Whether `get()` would return at once."""
+        return self._done
+
+    # --- setting ---
+
+    def set(self, value: T | None = None) -> None:
+        """Set the value. A future is set once: a second time is a `UsageError`."""
+        if not self.settle(value):
+            msg = "This future already has its value, or is derived from other futures."
+            raise UsageError(msg)
+
+    def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
+        """Set an exception, given as itself or as `sys.exc_info()`; without one, the exception that is being handled."""
+        error = exc_info if isinstance(exc_info, BaseException) else (exc_info or sys.exc_info())[1]
+        if error is None:
+            msg = "set_exception() was given no exception, and none is being handled."
+            raise UsageError(msg)
+        if not self.settle(error=error):
+            msg = "This future already has its value, or is derived from other futures."
+            raise UsageError(msg)
+
+    def settle(self, value: Any = None, *, error: BaseException | None = None) -> bool:
+        """Set value or exception, if nobody was faster. Returns whether it was."""
+        with self._lock:
+            if self._done or self._get_hook is not None:
+                return False
+            self._value = value
+            self._error = error
+            self._traceback = error.__traceback__ if error is not None else None
+            self._done = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+        return True
+
+    # --- getting ---
+
+    def get(self, *, timeout: float | None = None) -> T:
+        """Block until the value is here, and return or raise it.
+
+        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that is to bring the reply.
+        """
+        if self._get_hook is not None:
+            return super().get(timeout=timeout)
+        if not self._done:
+            self._block(timeout)
+        return self._result()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._wait_hook is not None:
+            return self._wait_hook().__await__()
+        return self._wait().__await__()
+
+    __iter__ = __await__
+
+    async def _wait(self) -> T:
+        if self._get_hook is not None:
+            return super().get()
+        if not self._done:
+            loop = asyncio.get_running_loop()
+            woken: asyncio.Future[None] = loop.create_future()
+            thread = threading.get_ident()
+
+            def wake() -> None:
+                if threading.get_ident() == thread:
+                    _wake(woken)
+                elif not loop.is_closed():  # closed: nobody is left to wake
+                    loop.call_soon_threadsafe(_wake, woken)
+
+            if self._add_callback(wake):
+                try:
+                    await woken
+                finally:
+                    self._remove_callback(wake)
+        return self._result()
+
+    def _block(self, timeout: float | None) -> None:
+        if self._loop_thread == threading.get_ident():
+            msg = (
+                "Waiting for a reply with get() or a blocking call on the event loop's own thread would stop the loop that has to bring it. "
+                "Write `await future`, or `await ref.request(message)`."
+            )
+            raise UsageError(msg)
+        event = threading.Event()
+        if self._add_callback(event.set):
+            try:
+                if not event.wait(timeout):
+                    msg = f"No reply within {timeout} seconds."
+                    raise AskTimeout(msg)
+            finally:
+                self._remove_callback(event.set)
+
+    def _result(self) -> T:
+        if self._error is not None:
+            raise self._error.with_traceback(self._traceback)
+        return cast("T", self._value)
+
+    def _add_callback(self, callback: Callable[[], object]) -> bool:
+        with self._lock:
+            if self._done:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def _remove_callback(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    # --- deriving: as pykka has it, and awaitable, too ---
+
+    def _derive(self, get: Callable[[float | None], Any], wait: Callable[[], Awaitable[Any]]) -> ActorFuture[Any]:
+        future: ActorFuture[Any] = type(self)(self._loop_thread)
+        future.set_get_hook(get)
+        future._wait_hook = wait  # noqa: SLF001 -- its own class
+        return future
+
+    def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
+        """A future of `func(value)`."""
+
+        async def wait() -> M:
+            return func(await self)
+
+        return self._derive(lambda timeout: func(self.get(timeout=timeout)), wait)
+
+    def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:  # type: ignore[override]  # narrower self
+        """A future of the items for which `func(item)` is true."""
+        return self.map(lambda items: [item for item in items if func(item)])
+
+    def reduce(self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R) -> ActorFuture[R]:  # type: ignore[override]  # narrower self
+        """A future of `functools.reduce(func, value, *args)`."""
+        return self.map(lambda items: functools.reduce(func, items, *args))
+
+    def join(self, *futures: pykka.Future[Any]) -> ActorFuture[Iterable[Any]]:
+        """A future of the list of all the values: this one's first."""
+        sources = [self, *futures]
+
+        def get(timeout: float | None) -> list[Any]:
+            deadline = None if timeout is None else time.monotonic() + timeout
+            return [f.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic())) for f in sources]
+
+        async def wait() -> list[Any]:
+            return [await f for f in sources]
+
+        return self._derive(get, wait)
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)

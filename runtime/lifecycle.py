@@ -1,0 +1,270 @@
+"""How an actor's life begins, fails, starts again and ends.
+
+Owns: the procedures that move a cell from phase to phase, and the order in which hooks are called in them. All of it runs on the system's loop;
+a procedure that has to wait runs in the cell's task. It never decides what becomes of a failed actor: that is its supervisor's.
+
+* Start: `on_start`. If that fails, neither `on_failure` nor `on_stop` is called.
+* Failure: the supervisor decides. Unless it resumes: children are stopped, then `on_failure` is called on the failed instance.
+* Restart: after that, the backoff; then a fresh instance, and its `on_start`. If one of these two fails, that is a failure like any other.
+* Stop: what is queued is answered, the handler under way ends, children are stopped, then `on_stop` is called.
+
+Every failure is logged once, here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
+from .monitor import logger
+from .phase import Phase
+from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, Stop
+
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "start", "stop"]
+
+# Children that are told to stop before the loop gets a look at everything else.
+_CHUNK = 256
+
+# Failures after which there is no instance that could go on.
+_UNSTARTED = ("__init__", "on_start")
+
+
+def start(cell: Cell) -> bool:
+    """Call `on_start`. Returns whether the actor is open now; if not, it will be, or it has failed."""
+    assert cell.actor is not None
+    try:
+        result = cell.context.run(cell.actor.on_start)  # type: ignore[func-returns-value]  # it may be a coroutine
+    except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
+        fail(cell, error, "on_start")
+        return False
+    if type(result) is CoroutineType:
+        cell.run_task(_finish_start(cell, result), Phase.STARTING)
+        return False
+    cell.phase = Phase.OPEN
+    return True
+
+
+async def _finish_start(cell: Cell, result: Any) -> None:
+    error = await cell.finish_hook("on_start", result)
+    cell.end_task()
+    if error is not None:
+        fail(cell, error, "on_start")
+    else:
+        cell.reopen()
+
+
+# --- failure ---
+
+
+def fail(cell: Cell, error: BaseException, during: str) -> None:
+    """The actor has failed: let its supervisor decide."""
+    if cell.phase in (Phase.STOPPING, Phase.STOPPED):
+        return  # an escalation that came too late
+    if cell.closing:
+        _log(cell, error, during, "it was about to stop, and does")
+        stop(cell, error, hook=during not in _UNSTARTED)
+        return
+    cell.phase = Phase.SUSPENDED
+    cell.failure = (error, during)
+    cell.system.running[cell] = None
+    if cell.mailbox.leave():
+        cell.system.dispatcher.attend(cell)
+    decide(cell, error, during)
+
+
+def decide(cell: Cell, error: BaseException, during: str) -> None:
+    """Have the parent decide if it wants to, else go by what was said at the spawn; then do it."""
+    parent = cell.parent
+    if parent is None or not parent.actor_class._traits.decides:
+        apply(cell, cell.supervision or Stop(), error, during)
+    elif parent.closing or parent.actor is None:
+        apply(cell, Stop(), error, during)
+    else:
+        parent.decide_on(ChildFailed(cell, error, during))
+
+
+def decided(request: ChildFailed, directive: Any, problem: BaseException | None) -> None:
+    """The parent has decided; or `on_child_failure` itself has raised, which is a failure of the parent."""
+    child, parent = request.child, request.child.parent
+    assert parent is not None
+    if problem is None and not isinstance(directive, Directive):
+        problem = TypeError(
+            f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; return Restart(), Resume(), Stop() or Escalate() of understudy.runtime."
+        )
+    if problem is not None:
+        apply(child, Stop(), request.error, request.during)
+        parent.post_control(ChildEscalated(problem, "on_child_failure"))
+    else:
+        apply(child, directive, request.error, request.during)
+
+
+def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -> None:
+    """Do what the supervisor has decided."""
+    if during != "on_stop":
+        if cell.phase is not Phase.SUSPENDED:
+            return  # it was stopped before its supervisor came to a decision
+        cell.failure = None
+    if isinstance(directive, Escalate) and cell.parent is not None:
+        _log(cell, error, during, "its parent fails with it")
+        cell.parent.post_control(ChildEscalated(error, f"its child {cell.name}"))
+    elif during == "on_stop":
+        _log(cell, error, during, "it has stopped all the same")
+    elif cell.closing:
+        _log(cell, error, during, "it was about to stop, and does")
+    elif isinstance(directive, Resume) and during not in _UNSTARTED:
+        _log(cell, error, during, "it goes on with the next message")
+        cell.system.running.pop(cell, None)
+        cell.reopen()
+        return
+    elif isinstance(directive, Restart):
+        cell.budget = cell.budget or RestartBudget()
+        attempt = cell.budget.spend(directive, cell.system.clock.monotonic())
+        if attempt is not None:
+            delay = directive.backoff.delay(attempt)
+            _log(cell, error, during, f"restart {attempt + 1} of {directive.max_restarts} in {delay:.3g} s")
+            cell.system.monitor.restarts += 1
+            cell.run_task(_restart(cell, error, during, delay), Phase.RESTARTING)
+            return
+        _log(cell, error, during, f"it stops, after {directive.max_restarts} restarts within {directive.within:g} s")
+    else:
+        _log(cell, error, during, "it stops")
+    if during == "on_stop":
+        cell.run_task(_end(cell, Failed(error)), Phase.STOPPING)
+    else:
+        _close(cell)
+        stop(cell, error, hook=during not in _UNSTARTED)
+
+
+def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
+    logger.error("%s failed in %s: %s: %s; %s.", cell.path, during, type(error).__name__, error, what, exc_info=error)
+
+
+async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
+    await _stop_children(cell)
+    if during not in _UNSTARTED:
+        await _call_on_failure(cell, error)
+    cell.actor = None
+    if not cell.closing and delay > 0:
+        cell.pause = cell.system.loop.create_future()
+        timer = cell.system.clock.call_later(delay, wake, cell)
+        try:
+            await cell.pause
+        finally:
+            timer.cancel()
+            cell.pause = None
+    if cell.closing:
+        # There is no instance any more, and the failed one has been told.
+        cell.end_task()
+        cell.run_task(_end(cell, Stopped()), Phase.STOPPING)
+        return
+    cell.phase = Phase.STARTING
+    failure = await cell.rebuild()
+    stage = "__init__"
+    if failure is None:
+        stage = "on_start"
+        failure = await cell.call("on_start")
+    cell.end_task()
+    if failure is not None:
+        fail(cell, failure, stage)
+    else:
+        cell.reopen()
+
+
+def wake(cell: Cell) -> None:
+    """End the wait before a restart."""
+    if cell.pause is not None and not cell.pause.done():
+        cell.pause.set_result(None)
+
+
+async def _call_on_failure(cell: Cell, error: BaseException) -> None:
+    problem = await cell.call("on_failure", type(error), error, error.__traceback__)
+    if problem is not None:
+        logger.error("%s: on_failure raised, too: %s: %s.", cell.path, type(problem).__name__, problem, exc_info=problem)
+
+
+# --- stop ---
+
+
+def begin_stop(cell: Cell) -> None:
+    """The actor is to stop, before whatever is queued."""
+    if cell.closing:
+        return
+    _close(cell)
+    if cell.phase is Phase.OPEN or (cell.phase is Phase.STARTING and cell.task is None):
+        stop(cell, hook=cell.phase is Phase.OPEN)
+    elif cell.phase is Phase.RESTARTING:
+        wake(cell)
+    elif cell.failure is not None:
+        apply(cell, Stop(), *cell.failure)
+    elif cell.system.closing:
+        cell.cancel_handler()
+
+
+def abandon(cell: Cell) -> None:
+    """An actor whose instance could not be made, or that came too late: there was never anybody to tell."""
+    begin_stop(cell)
+
+
+def _close(cell: Cell) -> None:
+    with cell.system.lock:
+        cell.closing = True
+    cell.settle_left(cell.mailbox.close_work())
+
+
+def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:
+    """Nothing is under way any more: stop the children, call `on_stop` or `on_failure` if there is an instance to call, and end."""
+    traits = cell.actor_class._traits
+    has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
+    if not cell.children and not has_hook and not cell.owns_thread:
+        # Most actors, and the only way to stop very many of them in no time.
+        cell.system.running.pop(cell, None)
+        cell.end(Stopped() if error is None else Failed(error))
+        return
+    cell.run_task(_stop(cell, error, hook=has_hook), Phase.STOPPING)
+
+
+async def _stop(cell: Cell, error: BaseException | None, *, hook: bool) -> None:
+    await _stop_children(cell)
+    if hook and cell.actor is not None:
+        if error is not None:
+            await _call_on_failure(cell, error)
+        elif (problem := await cell.call("on_stop")) is not None:
+            cell.end_task()
+            decide(cell, problem, "on_stop")
+            return
+    await _end(cell, Stopped() if error is None else Failed(error))
+
+
+async def _end(cell: Cell, ending: Ending) -> None:
+    await cell.release()
+    cell.end_task()
+    cell.end(ending)
+
+
+async def _stop_children(cell: Cell) -> None:
+    with cell.system.lock:
+        children = list(cell.children or ())
+    if not children:
+        return
+    cell.children_gone = gone = cell.system.loop.create_future()
+    for index, child in enumerate(children, start=1):
+        child.post_control(StopRequest(), seal=True)
+        if index % _CHUNK == 0:
+            await asyncio.sleep(0)
+    if cell.children:
+        await gone
+    cell.children_gone = None
+
+
+def child_ended(parent: Cell, child: Cell) -> None:
+    """A child is no more."""
+    with parent.system.lock:
+        if parent.children is not None:
+            parent.children.pop(child, None)
+    if not parent.children and parent.children_gone is not None and not parent.children_gone.done():
+        parent.children_gone.set_result(None)

@@ -1,0 +1,402 @@
+"""The one queue: two lanes, bounded by choice, closed atomically.
+
+Owns: the envelopes that an actor has not come to yet, and who waits for room. It never calls out while it holds its lock,
+never blocks anybody who did not ask to wait, and knows nothing of actors: the one who puts is told whether the owner has to be woken.
+
+The rules, all of them decided under the lock:
+
+* What was put while the mailbox was open is either taken or returned by `close_work` or `close`, once. Whoever puts later is refused.
+* The control lane overtakes the work lane. Each lane is first in, first out.
+* `capacity` bounds the work lane. Control and notices (which report that an actor has ended) are exempt: there is one for each request or watch.
+* Somebody waits for room only while there is none: who leaves hands the place over, so that nobody is overtaken by a later sender.
+* *Engaged* means that somebody has been told to come and take. It ends when a taker finds nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal
+
+from .errors import UsageError
+
+__all__ = ["Admission", "Envelope", "Full", "Mailbox", "MailboxClosed", "MailboxSettings", "Notice", "Place"]
+
+Overflow = Literal["reject", "drop_oldest", "block"]
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxSettings:
+    """How many messages may wait, and what happens to one too many.
+
+    * `reject`: `tell` and `ask` get `MailboxFull`;
+    * `drop_oldest`: the message that has waited longest is dropped, and becomes a dead letter;
+    * `block`: whoever can wait, waits: `send` and `request`, and `tell` and `ask` in a thread. `tell` and `ask` on the loop's thread get `MailboxFull`.
+
+    `send` waits for room whatever is said here.
+    """
+
+    capacity: int | None = None
+    overflow: Overflow = "reject"
+
+    def __post_init__(self) -> None:
+        if self.capacity is not None and self.capacity < 1:
+            msg = f"MailboxSettings: capacity={self.capacity} would take no message at all; give 1 or more, or None for no bound."
+            raise UsageError(msg)
+        if self.overflow not in ("reject", "drop_oldest", "block"):
+            msg = f"MailboxSettings: overflow={self.overflow!r} is unknown; give 'reject', 'drop_oldest' or 'block'."
+            raise UsageError(msg)
+
+
+class Envelope:
+    """A message, and where the reply goes. What pykka's own envelope is, made by us, so that the lanes can tell theirs apart."""
+
+    __slots__ = ("message", "reply_to")
+
+    def __init__(self, message: Any, reply_to: Any = None) -> None:
+        self.message = message
+        self.reply_to = reply_to
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r}, reply_to={self.reply_to!r})"
+
+
+class Notice(Envelope):
+    """An envelope that takes its place in the work lane whether or not there is room."""
+
+    __slots__ = ()
+
+
+class MailboxClosed(Exception):  # noqa: N818 -- a signal between two files, never seen outside of them
+    """The mailbox takes nothing more."""
+
+
+class Full(Exception):  # noqa: N818 -- a signal between two files, never seen outside of them
+    """There is no room, and the one who puts cannot wait for it."""
+
+
+class Admission(Enum):
+    """What to do after a put."""
+
+    QUEUED = "the owner will come to it by itself"
+    WAKE = "the owner has nothing to do so far: wake it"
+    ATTEND = "the owner is busy and away: point it to its control lane"
+
+
+_QUEUED: Final = Admission.QUEUED
+_WAKE: Final = Admission.WAKE
+_ATTEND: Final = Admission.ATTEND
+
+
+class State(Enum):
+    """Moves downwards only."""
+
+    OPEN = 0  # takes everything
+    SEALED = 1  # takes control only; what is in the work lane can still be taken
+    CLOSED = 2  # as sealed, and the work lane is empty for good
+    DEAD = 3  # takes nothing, and is empty for good
+
+
+_OPEN: Final = State.OPEN
+_SEALED: Final = State.SEALED
+_CLOSED: Final = State.CLOSED
+_DEAD: Final = State.DEAD
+
+
+class Place:
+    """Somebody who waits for room. `notify` is called once, without the lock, from the thread that made room or closed."""
+
+    __slots__ = ("admitted", "envelope", "notify")
+
+    def __init__(self, envelope: Envelope, notify: Callable[[], object]) -> None:
+        self.envelope = envelope
+        self.notify = notify
+        self.admitted = False
+
+
+class Bound:
+    """What only a bounded mailbox has: the others stay small."""
+
+    __slots__ = ("capacity", "notices", "overflow", "waiting")
+
+    def __init__(self, capacity: int, overflow: Overflow) -> None:
+        self.capacity = capacity
+        self.overflow = overflow
+        self.notices = 0  # how many of the envelopes in the work lane are notices
+        self.waiting: deque[Place] = deque()  # not empty only while there is no room
+
+
+class Mailbox:
+    """The mailbox of one actor. Any method may be called from any thread, but `take` and `wait_take` by its owner only."""
+
+    __slots__ = ("_away", "_bound", "_control", "_engaged", "_lock", "_state", "_taker", "_work")
+
+    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, *, engaged: bool = False) -> None:
+        # A lock may be shared by many mailboxes: it is held for a moment only, and nothing is called under it. It is reentrant because a
+        # signal handler may put while its own thread is in the middle of a put.
+        self._lock = threading.RLock() if lock is None else lock
+        # Empty deques are 768 bytes each: a lane exists only while there is something in it.
+        self._work: deque[Envelope] | None = None
+        self._control: deque[Envelope] | None = None
+        self._bound = Bound(settings.capacity, settings.overflow) if settings is not None and settings.capacity is not None else None
+        self._state = _OPEN
+        self._engaged = engaged
+        self._away = False  # the owner is in the middle of something that control may interrupt
+        self._taker: threading.Condition | None = None  # what a thread waits on in `wait_take`
+
+    def __len__(self) -> int:
+        """How many envelopes wait in both lanes."""
+        work, control = self._work, self._control
+        return (len(work) if work else 0) + (len(control) if control else 0)
+
+    def __repr__(self) -> str:
+        return f"<Mailbox {self._state.name.lower()}, {len(self)} waiting>"
+
+    @property
+    def is_open(self) -> bool:
+        return self._state is _OPEN
+
+    @property
+    def capacity(self) -> int | None:
+        return self._bound.capacity if self._bound is not None else None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it lets wait for room who can."""
+        return self._bound is not None and self._bound.overflow == "block"
+
+    # --- putting ---
+
+    def put(self, envelope: Envelope) -> Admission | Envelope:
+        """Put into the work lane. Returns what to do next; or the envelope that was dropped for this one, which the caller has to answer.
+
+        Raises `MailboxClosed`, or `Full` where it would have to wait or to be rejected.
+        """
+        with self._lock:
+            if self._state is not _OPEN:
+                raise MailboxClosed
+            bound = self._bound
+            dropped: Envelope | None = None
+            if bound is not None:
+                if type(envelope) is not Envelope:
+                    bound.notices += 1
+                elif not self._has_room(bound):
+                    if bound.overflow != "drop_oldest":
+                        raise Full
+                    dropped = self._drop_oldest()
+            admission = self._append(envelope)
+            return admission if dropped is None else dropped
+
+    def put_or_wait(self, place: Place) -> Admission | Envelope | None:
+        """Put into the work lane, or stand in line for room: then it returns None, and `place.notify` is called when that is over.
+
+        After that, `place.admitted` tells whether the envelope went in; if not, the mailbox was closed.
+        """
+        with self._lock:
+            if self._state is not _OPEN:
+                raise MailboxClosed
+            bound = self._bound
+            if bound is None or self._has_room(bound) or bound.overflow == "drop_oldest":
+                return self.put(place.envelope)
+            bound.waiting.append(place)
+            return None
+
+    def give_up(self, place: Place) -> bool:
+        """Leave the line. Returns False if it is too late: the envelope is in, or the mailbox is closed."""
+        with self._lock:
+            if self._bound is None or place not in self._bound.waiting:
+                return False
+            self._bound.waiting.remove(place)
+            return True
+
+    def put_control(self, envelope: Envelope, *, seal: bool = False) -> Admission:
+        """Put into the control lane; with `seal`, nothing more is taken into the work lane from now on."""
+        waiting: deque[Place] | None = None
+        with self._lock:
+            if self._state is _DEAD:
+                raise MailboxClosed
+            if seal and self._state is _OPEN:
+                self._state = _SEALED
+                waiting = self._dismiss_waiting()
+            if self._control is None:
+                self._control = deque()
+            self._control.append(envelope)
+            admission = _ATTEND if self._away else self._engage()
+        _notify_all(waiting)
+        return admission
+
+    def seal(self) -> None:
+        """Take nothing more into the work lane. What is in it can still be taken."""
+        with self._lock:
+            if self._state is not _OPEN:
+                return
+            self._state = _SEALED
+            waiting = self._dismiss_waiting()
+        _notify_all(waiting)
+
+    def put_last(self, envelope: Notice) -> Admission:
+        """Put into the work lane as the last one ever: nothing more is taken after it."""
+        with self._lock:
+            if self._state is not _OPEN:
+                raise MailboxClosed
+            self._state = _SEALED
+            waiting = self._dismiss_waiting()
+            if self._bound is not None:
+                self._bound.notices += 1
+            admission = self._append(envelope)
+        _notify_all(waiting)
+        return admission
+
+    # --- taking ---
+
+    def take(self) -> Envelope | None:
+        """Take the next envelope, control first. None: there is nothing, and the next put will say `WAKE`."""
+        place: Place | None = None
+        with self._lock:
+            if self._control is not None:
+                return self._take_control()
+            work = self._work
+            if not work:
+                self._work = None
+                self._engaged = False
+                return None
+            envelope = work.popleft()
+            if self._bound is not None:
+                place = self._hand_over(self._bound, envelope)
+        if place is not None:
+            place.notify()
+        return envelope
+
+    def take_control(self) -> Envelope | None:
+        """Take the next envelope of the control lane only."""
+        with self._lock:
+            return self._take_control() if self._control is not None else None
+
+    def wait_take(self, timeout: float | None = None) -> Envelope | None:
+        """Take the next envelope, control first; block the calling thread while there is none. None: closed, or the time is over."""
+        with self._lock:
+            if self._taker is None:
+                self._taker = threading.Condition(self._lock)
+            while not self._control and not self._work:
+                self._engaged = False
+                if self._state in (_CLOSED, _DEAD) or not self._taker.wait(timeout):
+                    return None
+            self._engaged = True
+        return self.take()
+
+    def get(self) -> Envelope:
+        """Take the next envelope, as pykka has it: blocks until there is one. Raises `MailboxClosed` if there will never be one."""
+        envelope = self.wait_take()
+        if envelope is None:
+            raise MailboxClosed
+        return envelope
+
+    def empty(self) -> bool:
+        return not len(self)
+
+    def rest(self) -> bool:
+        """The owner has nothing to do, unless something is here already: then it returns False, and the owner stays engaged."""
+        with self._lock:
+            if self._work or self._control:
+                return False
+            self._engaged = False
+            return True
+
+    def leave(self) -> bool:
+        """The owner turns to something that control may interrupt. Returns whether control waits already."""
+        with self._lock:
+            self._away = True
+            return self._control is not None
+
+    def come_back(self) -> None:
+        """The owner can take again. It stays engaged: somebody has to let it take."""
+        with self._lock:
+            self._away = False
+            self._engaged = True
+
+    # --- closing ---
+
+    def close_work(self) -> list[Envelope]:
+        """Take no more work. Returns what was left of it, for the caller to answer. The control lane stays as it is."""
+        with self._lock:
+            if self._state in (_CLOSED, _DEAD):
+                return []
+            self._state = _CLOSED
+            waiting = self._dismiss_waiting()
+            left = list(self._work or ())
+            self._work = None
+            if self._taker is not None:
+                self._taker.notify_all()
+        _notify_all(waiting)
+        return left
+
+    def close(self) -> list[Envelope]:
+        """Take nothing any more. Returns all that was left, control first, for the caller to answer."""
+        left = self.close_work()
+        with self._lock:
+            self._state = _DEAD
+            control = list(self._control or ())
+            self._control = None
+        return control + left
+
+    # --- the parts of it; all of them are called with the lock held ---
+
+    def _has_room(self, bound: Bound) -> bool:
+        return self._work is None or len(self._work) - bound.notices < bound.capacity
+
+    def _append(self, envelope: Envelope) -> Admission:
+        if self._work is None:
+            self._work = deque()
+        self._work.append(envelope)
+        return self._engage()
+
+    def _engage(self) -> Admission:
+        if self._taker is not None:
+            self._taker.notify()
+        if self._engaged:
+            return _QUEUED
+        self._engaged = True
+        return _WAKE
+
+    def _drop_oldest(self) -> Envelope | None:
+        work = self._work or ()
+        for index, envelope in enumerate(work):
+            if type(envelope) is Envelope:
+                del self._work[index]  # type: ignore[union-attr]  # not None: it was just iterated
+                return envelope
+        return None
+
+    def _take_control(self) -> Envelope | None:
+        control = self._control
+        if control is None:
+            return None
+        envelope = control.popleft()
+        if not control:
+            self._control = None
+        return envelope
+
+    def _hand_over(self, bound: Bound, taken: Envelope) -> Place | None:
+        """The place of `taken` goes to whoever waits first."""
+        if type(taken) is not Envelope:
+            bound.notices -= 1
+            return None
+        if not bound.waiting:
+            return None
+        place = bound.waiting.popleft()
+        place.admitted = True
+        self._append(place.envelope)
+        return place
+
+    def _dismiss_waiting(self) -> deque[Place] | None:
+        if self._bound is None or not self._bound.waiting:
+            return None
+        waiting, self._bound.waiting = self._bound.waiting, deque()
+        return waiting
+
+
+def _notify_all(waiting: deque[Place] | None) -> None:
+    for place in waiting or ():
+        place.notify()

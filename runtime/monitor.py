@@ -1,0 +1,114 @@
+"""What happened in a system, counted: for `stats()`, for dead-letter subscribers, and for the log.
+
+Owns: the counters, the subscribers, and the warning about handlers that hold the loop. A subscriber that raises is logged and removed:
+watching a system can never break it. It must never call anybody under a lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ref import ActorRef
+
+__all__ = ["DeadLetter", "Monitor", "SlowestHandler", "logger"]
+
+logger = logging.getLogger("understudy")
+
+# A handler that is slow is mostly slow each time: say so, but do not fill the log with it.
+_WARN_AGAIN_AFTER = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that nobody will handle: its actor had stopped, stopped before it came to it, or dropped it for a newer one."""
+
+    message: Any
+    ref: ActorRef[Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestHandler:
+    """The handler that took longest, from its start to its end, waiting included."""
+
+    actor: str
+    handler: str
+    seconds: float
+
+
+class Monitor:
+    """The counters of one system. They are written from the loop's thread but where something else is said."""
+
+    __slots__ = ("_lock", "_subscribers", "_warned", "dead_letters", "handled", "restarts", "slow_after", "slowest", "slowest_seconds")
+
+    def __init__(self, slow_after: float) -> None:
+        self._lock = threading.Lock()
+        self._subscribers: tuple[Callable[[DeadLetter], object], ...] = ()
+        self._warned: dict[tuple[type, str], float] = {}  # when each handler was warned about last; never more than there are handlers
+        self.slow_after = slow_after
+        self.handled = 0  # threads of thread actors add to it through `count_handled`
+        self.restarts = 0
+        self.dead_letters = 0  # any thread
+        self.slowest: SlowestHandler | None = None
+        self.slowest_seconds = 0.0  # the same, where the hot path looks
+
+    # --- handlers ---
+
+    def took(self, actor: str, handler: str, seconds: float) -> None:
+        """Note how long a handler took. The caller has seen that it is longer than `slowest_seconds`."""
+        self.slowest_seconds = seconds
+        self.slowest = SlowestHandler(actor, handler, seconds)
+
+    def held(self, actor: str, actor_class: type, handler: str, seconds: float) -> None:
+        """Warn that a handler has held the loop. The caller has seen that it is longer than `slow_after`."""
+        now = monotonic()
+        last = self._warned.get((actor_class, handler))
+        if last is not None and now - last < _WARN_AGAIN_AFTER:
+            return
+        self._warned[(actor_class, handler)] = now
+        logger.warning(
+            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile. "
+            "Await instead of blocking, hand the work to a thread (`await self.actor_system.run_blocking(...)`), or make it a ThreadActor.",
+            actor,
+            seconds,
+            handler,
+        )
+
+    def count_handled(self) -> None:
+        """Count a message that a thread actor has handled, in its thread."""
+        with self._lock:
+            self.handled += 1
+
+    # --- dead letters ---
+
+    def subscribe(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
+        with self._lock:
+            self._subscribers = (*self._subscribers, callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers = tuple(s for s in self._subscribers if s is not callback)
+
+        return unsubscribe
+
+    def dead_letter(self, message: Any, ref: ActorRef[Any], reason: str) -> None:
+        """Count a message that is lost, and tell the subscribers, in the thread in which it was lost."""
+        with self._lock:
+            self.dead_letters += 1
+            subscribers = self._subscribers
+        if not subscribers:
+            return
+        letter = DeadLetter(message, ref, reason)
+        for subscriber in subscribers:
+            try:
+                subscriber(letter)
+            except Exception:
+                logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber)
+                with self._lock:
+                    self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)

@@ -1,0 +1,397 @@
+"""The only thing that the outside holds of an actor: pykka's ref, with the awaiting twins of `ask` and `tell`.
+
+Owns: nothing but the way to a cell. Everything here may be called from any thread, and `request`, `send` and `wait_stopped` on any event loop.
+It must never touch the instance, and never block the thread of the loop on which the actor runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+import pykka
+
+from .errors import AskTimeout, MailboxFull, UsageError
+from .future import ActorFuture
+from .mailbox import Admission, Envelope, Full, MailboxClosed, Notice, Place
+from .messages import CancelRequest, StopRequest, WaitRequest
+from .replies import DEAD, DROPPED, refuse
+
+if TYPE_CHECKING:
+    from .actor import Actor
+    from .cell import Cell
+
+__all__ = ["ActorRef"]
+
+A = TypeVar("A", bound="Actor")
+
+
+class ActorRef(pykka.ActorRef[A], Generic[A]):
+    """A reference to an actor. Refs of one actor are equal, and stay so when it is restarted."""
+
+    __slots__ = ("_cell",)
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+
+    # --- what pykka's refs have as attributes ---
+
+    @property
+    def actor_class(self) -> type[A]:  # type: ignore[override]  # an attribute there
+        return self._cell.actor_class  # type: ignore[return-value]  # the cell is not generic
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]
+        return self._cell.actor_urn
+
+    @property
+    def actor_inbox(self) -> Any:  # type: ignore[override]
+        return self._cell.mailbox
+
+    @property
+    def actor_stopped(self) -> StoppedEvent:  # type: ignore[override]
+        return StoppedEvent(self)
+
+    @property
+    def name(self) -> str:
+        """The name given at the spawn, or the class and a number."""
+        return self._cell.name
+
+    @property
+    def path(self) -> str:
+        """The names from the root to this actor."""
+        return self._cell.path
+
+    def _actor_weakref(self) -> A | None:  # type: ignore[override]  # what pykka's proxies read the attributes of
+        return self._cell.actor  # type: ignore[return-value]  # the cell is not generic
+
+    def __eq__(self, other: object) -> bool:
+        return self._cell is other._cell if isinstance(other, ActorRef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._cell)
+
+    def __repr__(self) -> str:
+        return f"<ActorRef for {self}>"
+
+    def __str__(self) -> str:
+        return f"{self._cell.actor_class.__name__} ({self._cell.path})"
+
+    def is_alive(self) -> bool:
+        """Whether the actor takes messages. False as soon as it has been told to stop."""
+        return self._cell.mailbox.is_open
+
+    # --- tell and send ---
+
+    def tell(self, message: Any) -> None:
+        """Put a message into the mailbox, and do not wait for a reply.
+
+        With a bounded mailbox that blocks when full, a thread waits here for room; the loop's own thread cannot, and gets `MailboxFull`.
+
+        Raises `ActorDeadError` or `MailboxFull`.
+        """
+        cell = self._cell
+        if cell.system.fault is not None:
+            cell.system.check()
+        envelope = Envelope(message)
+        try:
+            cell.post(envelope)
+        except MailboxClosed:
+            raise self._dead(envelope) from None
+        except Full:
+            self._post_blocking(envelope, None)
+
+    async def send(self, message: Any) -> None:
+        """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
+
+        Raises `ActorDeadError`.
+        """
+        cell = self._cell
+        if cell.system.fault is not None:
+            cell.system.check()
+        await self._post_waiting(Envelope(message))
+
+    # --- ask and request ---
+
+    @overload
+    def ask(self, message: Any, *, block: Literal[False], timeout: float | None = None) -> ActorFuture[Any]: ...
+    @overload
+    def ask(self, message: Any, *, block: Literal[True], timeout: float | None = None) -> Any: ...
+    @overload
+    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]: ...
+
+    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]:
+        """Send a message, and block until the reply is here; with `block=False`, return a future of it.
+
+        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`; and `UsageError` if it would have to block the thread of
+        the event loop: write `await ref.request(message)` there.
+        """
+        cell = self._cell
+        system = cell.system
+        if system.fault is not None:
+            system.check()
+        if block:
+            self._check_may_block("ask(...)", "await ref.request(message)")
+        future: ActorFuture[Any] = ActorFuture(system.dispatcher.thread)
+        envelope = Envelope(message, future)
+        left = timeout
+        try:
+            cell.post(envelope)
+        except MailboxClosed:
+            future.settle(error=self._dead(envelope))
+        except Full:
+            if not block:
+                future.settle(error=self._full(message))
+            else:
+                started = time.monotonic()
+                self._post_blocking(envelope, timeout)
+                left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
+        if block:
+            try:
+                return future.get(timeout=left)
+            except AskTimeout:
+                if future.done():
+                    raise  # the handler's own
+                raise self._timeout(message, timeout) from None
+        return future
+
+    async def request(self, message: Any, *, timeout: float | None = None) -> Any:
+        """The awaiting ask: send a message and wait for the reply, on any event loop.
+
+        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`.
+        """
+        cell = self._cell
+        system = cell.system
+        if system.fault is not None:
+            system.check()
+        if get_ident() != system.dispatcher.thread:
+            return await self._request_from_elsewhere(message, timeout)
+        if cell.task is not None and cell.task is asyncio.current_task():
+            msg = f"{cell.path} asks itself while it handles a message: it would wait for ever. Call the method, or tell() itself."
+            raise UsageError(msg, actor=cell.path, message=message)
+        future: asyncio.Future[Any] = system.loop.create_future()
+        envelope = Envelope(message, future)
+        timer = None if timeout is None else system.clock.call_later(timeout, self._time_out, future, message, timeout)
+        try:
+            try:
+                cell.post(envelope)
+            except MailboxClosed:
+                raise self._dead(envelope) from None
+            except Full:
+                await self._post_waiting(envelope, future)
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the asynchronous handler that is under way, if there is one. Overtakes what is queued, which stays.
+
+        Whoever asked gets `HandlerCancelled`; the actor lives on. A handler that is not asynchronous cannot be cancelled.
+        """
+        self._cell.post_control(CancelRequest())
+
+    # --- stop ---
+
+    @overload
+    def stop(self, *, block: Literal[True], timeout: float | None = None, drain: bool = False) -> bool: ...
+    @overload
+    def stop(self, *, block: Literal[False], timeout: float | None = None, drain: bool = False) -> ActorFuture[bool]: ...
+    @overload
+    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any: ...
+
+    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any:
+        """Stop the actor. The handler under way ends; what is queued is answered with `ActorDeadError`, or with `drain=True` is handled first.
+
+        Nothing that is sent from now on is taken. Returns True when the actor has stopped, its children before it; False if it was dead before.
+        Where blocking is not possible, on the loop's own thread, and with `block=False`, returns a future of that: `await ref.stop()`.
+        """
+        cell = self._cell
+        if cell.system.fault is not None:
+            cell.system.check()
+        if block is None:
+            block = not self._must_not_block()
+        elif block:
+            self._check_may_block("stop(block=True)", "await ref.stop()")
+        future: ActorFuture[bool] = ActorFuture(cell.system.dispatcher.thread)
+        if not self._post_stop(future, drain=drain):
+            future.settle(False)  # noqa: FBT003 -- the value of the future
+        return future.get(timeout=timeout) if block else future
+
+    def _post_stop(self, future: ActorFuture[bool], *, drain: bool) -> bool:
+        cell = self._cell
+        if drain:
+            try:
+                admission = cell.mailbox.put_last(Notice(StopRequest(), future))
+            except MailboxClosed:
+                # It is about to stop already: then this is one more who waits for the end.
+                return cell.post_control(WaitRequest(), future)
+            if admission is Admission.WAKE:
+                cell.wake()
+            return True
+        return cell.post_control(StopRequest(), future, seal=True)
+
+    async def wait_stopped(self) -> None:
+        """Wait until the actor has ended, whoever stops it."""
+        future = self._stopped_future()
+        await future
+
+    def _stopped_future(self) -> ActorFuture[bool]:
+        future: ActorFuture[bool] = ActorFuture(self._cell.system.dispatcher.thread)
+        if not self._cell.post_control(WaitRequest(), future):
+            future.settle(True)  # noqa: FBT003 -- the value of the future
+        return future
+
+    # --- the parts of it ---
+
+    def _dead(self, envelope: Envelope) -> Exception:
+        """The error for a message that comes too late, which is a dead letter."""
+        cell = self._cell
+        cell.system.monitor.dead_letter(envelope.message, self, DEAD)
+        return cell.dead_error(envelope.message, DEAD)
+
+    def _full(self, message: Any) -> MailboxFull:
+        path = self._cell.path
+        text = (
+            f"The mailbox of {path} is full (capacity={self._cell.mailbox.capacity}). "
+            "Wait for room with `await ref.send(message)`, give it a larger mailbox, or send less."
+        )
+        return MailboxFull(text, actor=path, message=message)
+
+    def _timeout(self, message: Any, timeout: float | None) -> AskTimeout:
+        path = self._cell.path
+        text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
+        return AskTimeout(text, actor=path, message=message)
+
+    def _time_out(self, future: asyncio.Future[Any], message: Any, timeout: float) -> None:
+        if not future.done():
+            future.set_exception(self._timeout(message, timeout))
+
+    def _must_not_block(self) -> bool:
+        cell, thread = self._cell, get_ident()
+        return thread == cell.system.dispatcher.thread or (cell.owns_thread and cell.is_own_thread(thread))
+
+    def _check_may_block(self, call: str, instead: str) -> None:
+        if self._must_not_block():
+            where = "the event loop's own thread" if get_ident() == self._cell.system.dispatcher.thread else "the actor's own thread"
+            msg = f"{self._cell.path}: {call} on {where} would wait for ever, because the reply has to come from there. Write `{instead}`."
+            raise UsageError(msg, actor=self._cell.path)
+
+    def _post_blocking(self, envelope: Envelope, timeout: float | None) -> None:
+        """Wait for room in the calling thread, if the mailbox is one that lets wait."""
+        cell = self._cell
+        if not cell.mailbox.blocks or self._must_not_block():
+            raise self._full(envelope.message)
+        event = threading.Event()
+        place = Place(envelope, event.set)
+        if not self._stand_in_line(place):
+            return
+        try:
+            if not event.wait(timeout) and cell.mailbox.give_up(place):
+                raise self._timeout(envelope.message, timeout)
+        except BaseException:
+            cell.mailbox.give_up(place)
+            raise
+        event.wait()  # where giving up came too late, the notification is on its way
+        if not place.admitted:
+            raise self._dead(envelope)
+
+    async def _post_waiting(self, envelope: Envelope, reply: asyncio.Future[Any] | None = None) -> None:
+        """Wait for room on the calling loop; for a request, no longer than for its reply."""
+        cell = self._cell
+        if reply is not None and not cell.mailbox.blocks:
+            raise self._full(envelope.message)
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+        place = Place(envelope, _waker(loop, woken))
+        if not self._stand_in_line(place):
+            return
+        try:
+            if reply is None:
+                await woken
+            else:
+                await asyncio.wait((woken, reply), return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            cell.mailbox.give_up(place)
+            raise
+        if not woken.done() and cell.mailbox.give_up(place):
+            return  # timed out in the line: the reply has the error
+        if not place.admitted:
+            raise self._dead(envelope)
+
+    def _stand_in_line(self, place: Place) -> bool:
+        """Returns False if there was room after all."""
+        cell = self._cell
+        try:
+            admission = cell.mailbox.put_or_wait(place)
+        except MailboxClosed:
+            raise self._dead(place.envelope) from None
+        if admission is None:
+            return True
+        if admission is Admission.WAKE:
+            cell.wake()
+        elif type(admission) is not Admission:
+            refuse(cell, admission, DROPPED)
+        return False
+
+    async def _request_from_elsewhere(self, message: Any, timeout: float | None) -> Any:
+        """A request from another loop than the actor's, or from the loop of a thread actor."""
+        if self._must_not_block():
+            self._check_may_block("request(...)", "self.actor_ref.tell(message)")
+        future: ActorFuture[Any] = ActorFuture(self._cell.system.dispatcher.thread)
+        envelope = Envelope(message, future)
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                try:
+                    self._cell.post(envelope)
+                except MailboxClosed:
+                    raise self._dead(envelope) from None
+                except Full:
+                    if not self._cell.mailbox.blocks:
+                        raise self._full(message) from None
+                    await self._post_waiting(envelope)
+                return await future
+        except TimeoutError:
+            if limit.expired() and not future.done():
+                raise self._timeout(message, timeout) from None
+            raise
+
+
+class StoppedEvent:
+    """What pykka has as `actor_stopped`: can be looked at and waited for, but only the actor itself can set it."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref: ActorRef[Any]) -> None:
+        self._ref = ref
+
+    def is_set(self) -> bool:
+        return not self._ref.is_alive()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the actor has ended. Returns False if it has not within the timeout."""
+        try:
+            self._ref._stopped_future().get(timeout=timeout)  # noqa: SLF001 -- a part of it
+        except AskTimeout:
+            return False
+        return True
+
+
+def _waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
+    def set_it() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    thread = get_ident()
+
+    def wake() -> None:
+        if get_ident() == thread:
+            set_it()
+        elif not loop.is_closed():  # closed: nobody is left to wake
+            loop.call_soon_threadsafe(set_it)
+
+    return wake

@@ -1,0 +1,102 @@
+"""A user's coroutine, driven by hand: each step is timed, and nothing that it raises gets past here.
+
+Owns: one coroutine of a handler or hook. A plain task would let `KeyboardInterrupt` and `SystemExit` tear down the event loop, could not tell
+a cancellation of the task from a `CancelledError` of the user's own, and would not say how long the loop was held.
+It must never raise anything but `StopIteration` with the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from time import perf_counter
+from typing import Any, NamedTuple, NoReturn
+
+__all__ = ["Outcome", "Steps"]
+
+
+class Outcome(NamedTuple):
+    """How a handler or hook ended: with an error, or with a value."""
+
+    error: BaseException | None
+    value: Any = None
+
+
+class Steps(Coroutine[Any, Any, Outcome]):
+    """The coroutine of a handler or hook, as a coroutine that always ends well, with an `Outcome`."""
+
+    __slots__ = ("_coro", "_done", "_held")
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], held: Callable[[float], object], done: Callable[[Outcome], object] | None = None) -> None:
+        self._coro = coro
+        self._held = held  # told for how many seconds each step has held the loop
+        self._done = done  # told the outcome, within the last step
+
+    def send(self, value: Any) -> Any:
+        started = perf_counter()
+        try:
+            item = self._coro.send(value)
+        except StopIteration as stop:
+            self._held(perf_counter() - started)
+            self._end(Outcome(None, stop.value))
+        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
+            self._held(perf_counter() - started)
+            self._end(Outcome(error))
+        self._held(perf_counter() - started)
+        return item
+
+    def throw(self, typ: Any, val: Any = None, tb: Any = None) -> Any:
+        if isinstance(typ, BaseException):
+            thrown = typ
+        else:
+            thrown = val if isinstance(val, BaseException) else typ()
+            if tb is not None:
+                thrown = thrown.with_traceback(tb)
+        started = perf_counter()
+        try:
+            item = self._coro.throw(thrown)
+        except StopIteration as stop:
+            self._end(Outcome(None, stop.value))
+        except GeneratorExit as error:
+            # The loop is being torn down around us: there is nobody to go on for.
+            if thrown is error:
+                raise
+            self._end(Outcome(error))
+        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
+            self._end(Outcome(error))
+        self._held(perf_counter() - started)
+        return item
+
+    def close(self) -> None:
+        self._coro.close()
+
+    def __await__(self) -> Generator[Any, Any, Outcome]:
+        return self  # type: ignore[return-value]  # has what `await` uses of a generator: send, throw, close and __next__
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    # What asyncio's debugging aids read of a coroutine.
+    @property
+    def cr_frame(self) -> Any:
+        return getattr(self._coro, "cr_frame", None)
+
+    @property
+    def cr_code(self) -> Any:
+        return getattr(self._coro, "cr_code", None)
+
+    @property
+    def cr_running(self) -> bool:
+        return bool(getattr(self._coro, "cr_running", False))
+
+    @property
+    def cr_await(self) -> Any:
+        return getattr(self._coro, "cr_await", None)
+
+    @property
+    def __name__(self) -> str:  # type: ignore[override]
+        return getattr(self._coro, "__name__", type(self._coro).__name__)
+
+    def _end(self, outcome: Outcome) -> NoReturn:
+        if self._done is not None:
+            self._done(outcome)
+        raise StopIteration(outcome)

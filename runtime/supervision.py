@@ -1,0 +1,114 @@
+"""What to do with a failed child, as data.
+
+Owns: the four directives, the backoff between restarts, and the count of restarts. It decides; carrying it out is `lifecycle.py`'s.
+It must never touch an actor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .errors import UsageError
+
+__all__ = ["Backoff", "Directive", "Escalate", "Restart", "RestartBudget", "Resume", "Stop", "Supervision"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before the next try: `initial`, then `factor` times as long each time, up to `maximum`.
+
+    `jitter` is the share of the delay that is left to chance, so that a thousand that failed together do not come back together:
+    with 0.2, a delay of one second is anything from 0.8 to 1.2 seconds.
+    """
+
+    initial: float = 0.1
+    factor: float = 2.0
+    maximum: float = 30.0
+    jitter: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.initial < 0 or self.maximum < 0:
+            msg = f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and must not be negative."
+            raise UsageError(msg)
+        if self.factor < 1:
+            msg = f"Backoff: factor={self.factor} would make the delays shrink; give 1 or more."
+            raise UsageError(msg)
+        if not 0 <= self.jitter <= 1:
+            msg = f"Backoff: jitter={self.jitter} is a share of the delay; give a number from 0 to 1."
+            raise UsageError(msg)
+
+    def delay(self, attempt: int, *, chance: float | None = None) -> float:
+        """Seconds to wait before try number `attempt`, counted from 0.
+
+        `chance`, from 0 to 1, takes the place of the random number.
+        """
+        # 2.0**1100 is an OverflowError; the cap is reached long before.
+        plain = self.maximum if attempt > 1000 else min(self.maximum, self.initial * self.factor**attempt)
+        if chance is None:
+            chance = random.random()  # noqa: S311 -- spreads load, guards no secret
+        return max(0.0, plain * (1 + self.jitter * (2 * chance - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Replace the instance by a fresh one. The ref stays, and so does what is queued; the failed message is not handled again.
+
+    After `max_restarts` within the last `within` seconds the next failure stops the actor. The children of the failed instance are stopped
+    before the fresh one is made.
+    """
+
+    max_restarts: int = 3
+    within: float = 60.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        if self.max_restarts < 0:
+            msg = f"Restart: max_restarts={self.max_restarts} must not be negative."
+            raise UsageError(msg)
+        if self.within <= 0:
+            msg = f"Restart: within={self.within} is a span of seconds, and must be more than 0."
+            raise UsageError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Keep the instance as it is, and go on with the next message.
+
+    A failure in `__init__` or `on_start` leaves nothing that could go on: there it acts as `Stop`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop the actor. What is queued is answered with `ActorDeadError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Escalate:
+    """Stop the actor, and let its parent fail with the same error. A root has no parent: there it acts as `Stop`."""
+
+
+Directive: TypeAlias = Restart | Resume | Stop | Escalate
+Supervision: TypeAlias = Directive
+
+
+class RestartBudget:
+    """The restarts of one actor that still count. Never holds more than `max_restarts` instants."""
+
+    __slots__ = ("_instants",)
+
+    def __init__(self) -> None:
+        self._instants: deque[float] = deque()
+
+    def spend(self, restart: Restart, now: float) -> int | None:
+        """Count a restart at `now`. Returns how many came before it within the span, or None if there may be no more."""
+        instants = self._instants
+        while instants and now - instants[0] >= restart.within:
+            instants.popleft()
+        if len(instants) >= restart.max_restarts:
+            return None
+        instants.append(now)
+        return len(instants) - 1

@@ -1,0 +1,469 @@
+"""Where actors live: bound to one event loop, from its entering to its leaving.
+
+Owns: the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and the end of it all. It stops children before parents, and
+when it has been left, no actor, task or thread of it is left. It must never decide what becomes of a failed actor, nor handle a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from . import directory, lifecycle
+from .actor import Actor, ThreadActor
+from .cell import Cell
+from .clock import Clock, LoopClock
+from .dispatcher import Dispatcher
+from .errors import ActorDeadError, SystemDraining, UsageError
+from .mailbox import MailboxSettings
+from .messages import Stopped, StopRequest
+from .monitor import DeadLetter, Monitor, logger
+from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree
+from .thread_cell import ThreadCell
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .ref import ActorRef
+    from .supervision import Supervision
+    from .threaded import ThreadedSystem
+
+__all__ = ["ActorSystem", "SystemState"]
+
+A = TypeVar("A", bound=Actor)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Roots that are told to stop before the loop gets a look at everything else.
+_CHUNK = 256
+
+
+class SystemState(Enum):
+    """Moves forward only, but for a system that is entered again after it was left."""
+
+    NEW = "new"  # not entered yet: nothing can be spawned
+    RUNNING = "running"
+    DRAINING = "draining"  # takes no new roots; what is there goes on
+    STOPPING = "stopping"  # being left: everything stops
+    STOPPED = "stopped"
+
+
+class ActorSystem:
+    """A tree of actors on one event loop.
+
+        async with ActorSystem() as system:             # on the loop that is running
+            ref = system.spawn(MyActor)
+            reply = await ref.request("hello")
+
+        with ActorSystem.in_thread() as system:         # on a loop of its own, for programs without one
+            reply = system.spawn(MyActor).ask("hello")
+
+    Leaving it stops everything, children before parents; asynchronous handlers that are under way are cancelled. To let work be done first: `drain`.
+
+    `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler` is how many seconds a handler may hold the loop
+    before a warning names it. `stop_timeout` is how long leaving waits for hooks and threads that do not end before it gives them up, with an error in the log.
+    """
+
+    def __init__(
+        self,
+        name: str = "understudy",
+        *,
+        mailbox_capacity: int | None = None,
+        worker_threads: int | None = None,
+        clock: Clock | None = None,
+        slow_handler: float = 0.1,
+        stop_timeout: float = 10.0,
+    ) -> None:
+        if worker_threads is not None and worker_threads < 1:
+            msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
+            raise UsageError(msg)
+        self.name = name
+        self.state = SystemState.NEW
+        self.monitor = Monitor(slow_handler)
+        self.serials = itertools.count(1)
+        # Held for a moment at a time, never while anything is called. Guards the mailboxes, and who is whose child and watcher.
+        self.lock = threading.RLock()
+        self.roots: dict[Cell, None] = {}  # in the order of their spawning; written under the lock
+        self.running: dict[Cell, None] = {}  # whose handler or lifecycle procedure is under way; the loop's thread only
+        self.loop: asyncio.AbstractEventLoop
+        self.dispatcher: Dispatcher
+        self.clock: Clock
+        self.fault: str | None = None  # why nothing can be sent any more, other than that the actors have stopped
+        self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
+        self._worker_threads = worker_threads
+        self._clock = clock
+        self._stop_timeout = stop_timeout
+        self._registry = directory.Roots()
+        self._workers: ThreadPoolExecutor | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
+        self.quiet: asyncio.Future[None] | None = None  # set when something may have become quiet, while somebody drains
+        self._stopped: asyncio.Event | None = None
+        self._roots_gone: asyncio.Future[None] | None = None
+        _systems.add(self)
+
+    def __repr__(self) -> str:
+        return f"<ActorSystem {self.name!r} {self.state.value}, {len(self.roots)} roots>"
+
+    # --- entering and leaving ---
+
+    @classmethod
+    def in_thread(cls, name: str = "understudy", *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Any) -> ThreadedSystem:
+        """A system on a loop of its own in a daemon thread, to be used as `with ActorSystem.in_thread() as system:`."""
+        from .threaded import ThreadedSystem  # noqa: PLC0415 -- the two know each other
+
+        return ThreadedSystem(cls(name, **options), loop_factory)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Bind to the running loop. What `async with` does on entering, for where there is no block to put it around."""
+        if self.state not in (SystemState.NEW, SystemState.STOPPED):
+            msg = f"{self!r} has been entered already. Use it as it is, or make another one for another loop."
+            raise UsageError(msg)
+        loop = asyncio.get_running_loop()
+        found = directory.enter_loop(loop, self)
+        if found is not None:
+            msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
+            raise UsageError(msg)
+        self.loop = loop
+        self.fault = None
+        self.clock = self._clock or LoopClock(loop)
+        self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self._on_quiet)
+        self.state = SystemState.RUNNING
+
+    async def stop(self) -> None:
+        """Stop everything, children before parents. What leaving `async with` does."""
+        if self.state in (SystemState.NEW, SystemState.STOPPED):
+            return
+        if asyncio.get_running_loop() is not self.loop:
+            msg = f"{self!r} was entered on another event loop. Leave it there."
+            raise UsageError(msg)
+        if self._stopped is not None:
+            await self._stopped.wait()
+            return
+        self._stopped = asyncio.Event()
+        with self.lock:
+            self.state = SystemState.STOPPING  # from here on, no root slips in
+        try:
+            await self._stop_all()
+        finally:
+            # Also when this task is cancelled: nothing may be left.
+            self._give_up_rest()
+            directory.leave_loop(self.loop)
+            self._registry.sweep()
+            self.state = SystemState.STOPPED
+            self._stopped.set()
+            self._stopped = None
+
+    async def _stop_all(self) -> None:
+        for cell in tuple(self.running):
+            cell.cancel_handler()
+        # By the loop's own time, whatever the clock: leaving ends.
+        timer = self.loop.call_later(self._stop_timeout, self._cancel_stragglers)
+        try:
+            for index, root in enumerate(tuple(self.roots), start=1):
+                root.post_control(StopRequest(), seal=True)
+                if index % _CHUNK == 0:
+                    await asyncio.sleep(0)
+            if self.roots:
+                self._roots_gone = self.loop.create_future()
+                await self._roots_gone
+        finally:
+            timer.cancel()
+            self._roots_gone = None
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._workers is not None:
+            self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _cancel_stragglers(self) -> None:
+        """The time is over: what is still under way is cancelled; what does not end by that, is given up."""
+        for cell in tuple(self.running):
+            logger.error("%s does not stop: after %g s, %s in %s. It is cancelled.", cell.path, self._stop_timeout, cell.state, cell.handling or "a hook")
+            if cell.task is not None:
+                cell.task.cancel()
+        # Cancelled hooks need some turns of the loop to end, and so do the parents that wait for them.
+        self.loop.call_later(min(1.0, self._stop_timeout), self._stop_waiting)
+
+    def _stop_waiting(self) -> None:
+        if self._roots_gone is not None and not self._roots_gone.done():
+            self._roots_gone.set_result(None)
+
+    def _give_up_rest(self) -> None:
+        """End whatever has not ended, without waiting for it, so that at least everybody who asked is answered."""
+        for cell in reversed([*self._all_cells()]):
+            logger.error(
+                "%s is given up: it was still %s, in %s.%s",
+                cell.path,
+                cell.state,
+                cell.handling or "no handler",
+                " Its thread goes on until that returns." if cell.owns_thread else "",
+            )
+            if cell.task is not None:
+                cell.task.cancel()
+            cell.end_task()
+            cell.end(Stopped())
+        for task in self._tasks:
+            task.cancel()
+        if self._workers is not None:
+            self._workers.shutdown(wait=False, cancel_futures=True)
+            self._workers = None
+
+    def _all_cells(self) -> list[Cell]:
+        cells: list[Cell] = []
+        stack = list(self.roots)
+        while stack:
+            cell = stack.pop()
+            cells.append(cell)
+            stack.extend(cell.children or ())
+        return cells
+
+    def _loop_is_closed(self) -> None:
+        """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
+        self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
+        logger.error(self.fault)
+        for cell in self._all_cells():
+            cell.settle_left(cell.mailbox.close())
+
+    @property
+    def closing(self) -> bool:
+        return self.state in (SystemState.STOPPING, SystemState.STOPPED)
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in (SystemState.RUNNING, SystemState.DRAINING) and self.fault is None
+
+    # --- spawning ---
+
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: Any,
+        name: str | None = None,
+        supervision: Supervision | None = None,
+        mailbox: MailboxSettings | None = None,
+        **kwargs: Any,
+    ) -> ActorRef[A]:
+        """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs here and now.
+
+        `supervision` says what becomes of it when it fails: `Stop()`, unless something else is given.
+        """
+        return self._spawn(actor_class, args, kwargs, name=name, parent=None, supervision=supervision, mailbox=mailbox)
+
+    def _spawn(
+        self,
+        actor_class: type[A],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        name: str | None,
+        parent: Cell | None,
+        supervision: Supervision | None,
+        mailbox: MailboxSettings | None,
+    ) -> ActorRef[A]:
+        if self.state is not SystemState.RUNNING:
+            self._check_takes(actor_class, parent)
+        if self.fault is not None:
+            self.check()
+        if not (isinstance(actor_class, type) and issubclass(actor_class, Actor)):
+            msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
+            raise UsageError(msg)
+        cell_class = ThreadCell if issubclass(actor_class, ThreadActor) else Cell
+        cell = cell_class(
+            self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
+        )
+        ref = cell.own_ref()
+        try:
+            actor = cell.build()
+            self._attach(cell, parent)
+        except BaseException:
+            self.on_loop(lifecycle.abandon, cell)
+            raise
+        actor._start_actor_loop()
+        return ref
+
+    def _attach(self, cell: Cell, parent: Cell | None) -> None:
+        """Give the new actor its place in the tree, unless that is closed meanwhile."""
+        with self.lock:
+            if parent is None:
+                if self.closing:
+                    self._check_takes(cell.actor_class, None)
+                self.roots[cell] = None
+            elif not parent.may_spawn():
+                msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
+                raise ActorDeadError(msg, actor=parent.path)
+            else:
+                if parent.children is None:
+                    parent.children = {}
+                parent.children[cell] = None
+        if parent is None:
+            self._registry.add(cell.own_ref())
+
+    def _check_takes(self, actor_class: type[Actor], parent: Cell | None) -> None:
+        name = getattr(actor_class, "__name__", repr(actor_class))
+        if self.state is SystemState.NEW:
+            msg = f"{name} cannot be spawned: {self!r} has not been entered. Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
+            raise UsageError(msg)
+        if self.state is SystemState.DRAINING:
+            if parent is None:
+                msg = f"{name} cannot be spawned: {self!r} takes no new work, because it is about to stop."
+                raise SystemDraining(msg)
+        elif parent is None:
+            msg = f"{name} cannot be spawned: {self!r} is {self.state.value}. Make a new system."
+            raise UsageError(msg)
+
+    def ended(self, cell: Cell, ref: ActorRef[Any]) -> None:
+        """An actor is no more."""
+        if cell.parent is not None:
+            lifecycle.child_ended(cell.parent, cell)
+            return
+        with self.lock:
+            known = self.roots.pop(cell, self) is None
+        if known:
+            self._registry.discard(ref)
+            if not self.roots:
+                self._stop_waiting()
+
+    # --- looking at it ---
+
+    def stats(self) -> SystemStats:
+        """How many actors there are, by class and state, and what they have done. From any thread."""
+        return take_stats(self)
+
+    def tree(self) -> ActorNode:
+        """All the actors, as they are now. `print(system.tree())` draws them. From any thread."""
+        return take_tree(self)
+
+    def subscribe_dead_letters(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
+        """Have `callback(letter)` called for every message that nobody will handle. Returns what ends that.
+
+        It is called in whatever thread the message was lost in, and should be quick. One that raises is logged and removed.
+        """
+        return self.monitor.subscribe(callback)
+
+    # --- draining ---
+
+    async def drain(self, timeout: float) -> DrainReport:
+        """Take no new roots, and wait until nobody has anything to do any more; `timeout` seconds at most.
+
+        The actors are still there afterwards: leaving the system stops them.
+        """
+        if not self.is_running:
+            msg = f"{self!r} is not running: there is nothing to drain."
+            raise UsageError(msg)
+        with self.lock:
+            self.state = SystemState.DRAINING
+        started = self.clock.monotonic()
+        over = self.loop.create_future()
+        timer = self.clock.call_later(timeout, _set_done, over)
+        try:
+            while self._is_busy() and not over.done():
+                self.quiet = self.loop.create_future()
+                await asyncio.wait((self.quiet, over), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            self.quiet = None
+        busy = [cell for cell in self._all_cells() if cell in self.running or cell.is_busy()] if self._is_busy() else []
+        return DrainReport(
+            drained=not busy,
+            seconds=self.clock.monotonic() - started,
+            busy=tuple(cell.path for cell in busy),
+            queued=sum(len(cell.mailbox) for cell in busy),
+        )
+
+    def _is_busy(self) -> bool:
+        return bool(self.running) or len(self.dispatcher) > 0 or any(cell.is_busy() for cell in self.threads)
+
+    def look_again(self) -> None:
+        """Something has ended that a drain may have waited for."""
+        if self.quiet is not None:
+            _set_done(self.quiet)
+
+    def _on_quiet(self) -> None:
+        self._registry.sweep()
+        self.look_again()
+
+    # --- for the rest of the runtime ---
+
+    async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that blocks in one of the worker threads, with the caller's context variables."""
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(self._worker_threads, thread_name_prefix=f"{self.name}-worker")
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._workers, partial(context.run, function, *args, **kwargs))
+
+    def run_task(self, coro: Coroutine[Any, Any, Any], context: contextvars.Context) -> None:
+        """Run a coroutine in a task of the system's own. On the loop's thread."""
+        task = asyncio.Task(coro, loop=self.loop, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def on_loop(self, function: Callable[..., object], *args: Any) -> None:
+        """Call on the loop's thread: now, if this is it."""
+        if get_ident() == self.dispatcher.thread:
+            function(*args)
+            return
+        try:
+            self.loop.call_soon_threadsafe(partial(function, *args))
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
+            # Nobody is left whom it could concern: `_loop_is_closed` answers everybody.
+
+    def check(self) -> None:
+        """Raise if nothing can be sent any more."""
+        if self.fault is not None:
+            raise UsageError(self.fault)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+# --- fork: a child process has the memory, but none of the threads and no loop that runs ---
+
+_systems: weakref.WeakSet[ActorSystem] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    # So that no mailbox is in the middle of something in the child.
+    for system in list(_systems):
+        system.lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    for system in list(_systems):
+        system.lock.release()
+
+
+def _after_fork_in_child() -> None:
+    for system in list(_systems):
+        system.lock.release()
+        if system.is_running:
+            system.fault = (
+                f"{system!r} was made before this process was forked (now process {os.getpid()}): its event loop and threads do not exist here. "
+                "Make a system of its own in each process, after the fork."
+            )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
