@@ -17,25 +17,15 @@ It knows no agent, and never imports `understudy.actors`.
 
 from .actor import Actor, ThreadActor
 from .clock import Clock
-from .errors import (
-    ActorDeadError,
-    ActorFailed,
-    AskTimeout,
-    HandlerCancelled,
-    MailboxFull,
-    SystemDraining,
-    UnderstudyError,
-    UsageError,
-)
+from .envelope import MailboxSettings
+from .errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull, SystemDraining, UnderstudyError, UsageError
 from .future import ActorFuture
-from .mailbox import MailboxSettings
 from .messages import Failed, Stopped, Terminated
 from .monitor import DeadLetter
 from .ref import ActorRef
 from .stats import ActorNode, DrainReport, SystemStats
 from .supervision import Backoff, Directive, Escalate, Restart, Resume, Stop, Supervision
 from .system import ActorSystem
-from . import threaded as _threaded  # isort: skip  # registers the default system
 
 __all__ = [
     "Actor",

@@ -7,18 +7,23 @@ How an actor is run is in `cell.py` and `thread_cell.py`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import pykka
 
 from .directory import current_system
+from .envelope import MailboxSettings
 from .errors import UsageError
 from .future import ActorFuture
-from .mailbox import Mailbox, MailboxSettings
-from .messages import StopRequest, Stopped, Terminated
+from .mailbox import Mailbox
+from .messages import Stopped, StopRequest, Terminated
+from .monitor import logger
 from .supervision import Directive, Stop, Supervision
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from .cell import Cell
     from .ref import ActorRef
     from .system import ActorSystem
@@ -35,6 +40,7 @@ class Traits(NamedTuple):
     has_on_stop: bool
     has_on_failure: bool
     decides: bool  # overrides `on_child_failure`
+    owns_thread: bool
     task_name: str
 
 
@@ -63,6 +69,7 @@ class Actor(pykka.Actor):
     """Whether the thread of a `ThreadActor` lets the program end while it is in a handler. Read at the spawn."""
 
     _traits: ClassVar[Traits]
+    _owns_thread: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -71,10 +78,11 @@ class Actor(pykka.Actor):
     @classmethod
     def _set_traits(cls) -> None:
         cls._traits = Traits(
-            has_on_start=cls.on_start is not pykka.Actor.on_start,
-            has_on_stop=cls.on_stop is not pykka.Actor.on_stop,
-            has_on_failure=cls.on_failure is not pykka.Actor.on_failure,
+            has_on_start=cls.on_start is not Actor.on_start,
+            has_on_stop=cls.on_stop is not Actor.on_stop,
+            has_on_failure=cls.on_failure is not Actor.on_failure,
             decides=cls.on_child_failure is not Actor.on_child_failure,
+            owns_thread=cls._owns_thread,
             task_name=cls.__qualname__,
         )
 
@@ -101,14 +109,14 @@ class Actor(pykka.Actor):
         return actor
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:  # type: ignore[override]  # our ref is pykka's
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
         """Spawn a root actor, pykka's way: in the system of the running loop or, where none is running, in the default one, which has a thread."""
         return current_system().spawn(cls, *args, **kwargs)
 
     # --- pykka's extension points ---
 
     @staticmethod
-    def _create_actor_inbox() -> Mailbox:
+    def _create_actor_inbox() -> Mailbox:  # type: ignore[override]  # ours takes our envelopes only
         return Mailbox()
 
     @staticmethod
@@ -190,9 +198,25 @@ class Actor(pykka.Actor):
         if self._cell.watching is not None:
             self._cell.watching.pop(watched, None)
 
-    # --- what an actor may override, beside pykka's hooks ---
+    # --- what an actor may override; each may be `def` or `async def` ---
 
-    def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
+    def on_start(self) -> Any:
+        """Set up, before the first message. If it raises, the actor has failed; neither `on_failure` nor `on_stop` is called."""
+
+    def on_receive(self, message: Any) -> Any:
+        """Handle a message, and return the reply. If it raises, the exception is the reply; if nobody asked, the actor has failed."""
+        logger.warning("%s does not know what to do with this message: %r. Override on_receive().", self, message)
+
+    def on_stop(self) -> Any:
+        """Clean up, after the last message and after all children have stopped. If it raises, the actor has stopped all the same; its parent hears of it.
+
+        It is not called when the actor stops because it has failed: that is `on_failure`.
+        """
+
+    def on_failure(self, exception_type: type[BaseException] | None, exception_value: BaseException | None, traceback: TracebackType | None) -> Any:
+        """Clean up this instance, which has failed and is stopped or replaced. If it raises, that is logged, and nothing else comes of it."""
+
+    def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive | Coroutine[Any, Any, Directive]:
         """Say what becomes of a failed child. The default is what was given as `supervision=` when it was spawned, and else `Stop()`.
 
         It is called at once, also while a handler of this actor waits in an `await`, which may be for that very child.
@@ -212,3 +236,5 @@ class ThreadActor(Actor):
     """
 
     __slots__ = ()
+
+    _owns_thread = True

@@ -1,8 +1,7 @@
-"""The inside of one actor: what outlives a restart, and the handling of its messages.
+"""The inside of one actor: what outlives a restart.
 
-Owns: the instance, the mailbox, the place in the tree, and the *phase*. An idle cell holds no task and no thread. It handles synchronous handlers
-where it stands, in the dispatcher's turn, and makes a task for each asynchronous one: so a cancellation can never hit the next message.
-How a life begins, fails, starts again and ends is told in `lifecycle.py`.
+Owns: the instance, the mailbox, the place in the tree, and the *phase*. How messages are handled is in `loop_cell.py` and `thread_cell.py`, one for each
+kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`.
 
 All of it runs on the system's loop, but for what is said to be for any thread.
 """
@@ -10,25 +9,24 @@ All of it runs on the system's loop, but for what is said to be for any thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
-
-from pykka import messages as pykka_messages
-from pykka._introspection import get_attr_directly
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from . import lifecycle
-from .errors import ActorDeadError, ActorFailed, HandlerCancelled, MailboxFull
+from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
-from .mailbox import Admission, Envelope, Mailbox, MailboxClosed, MailboxSettings, Notice
+from .mailbox import Admission, Mailbox, MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, StopRequest, Terminated, WaitRequest
-from .phase import Phase
+from .phase import OPEN, RUNNING, STARTING, STOPPED, SUSPENDED, Phase
 from .ref import ActorRef
-from .replies import DROPPED, LEFT, answer, answer_error, handler_name, refuse
-from .steps import Outcome, Steps
+from .replies import DROPPED, LEFT, refuse
+from .steps import Steps
 
 if TYPE_CHECKING:
     from .actor import Actor
@@ -37,21 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell"]
 
-# Messages that one actor may handle before it is another's turn.
-_BATCH = 16
-
-
-_STARTING: Final = Phase.STARTING
-_OPEN: Final = Phase.OPEN
-_RUNNING: Final = Phase.RUNNING
+_QUEUED: Final = Admission.QUEUED
 _WAKE: Final = Admission.WAKE
 _ATTEND: Final = Admission.ATTEND
 
 
-class Cell:
+class Cell(ABC):
     """One actor, from its spawn to its end."""
 
-    owns_thread = False
+    owns_thread: ClassVar[bool] = False
 
     __slots__ = (
         "actor",
@@ -109,7 +101,7 @@ class Cell:
         self.context = contextvars.copy_context()
         self.ref: ActorRef[Any] | None = ActorRef(self)  # None when it has ended, so that the two do not keep each other
         self.actor: Actor | None = None  # None while there is no instance that messages could be given to
-        self.phase = _STARTING
+        self.phase = STARTING
         # Set once, under the system's lock, when the actor is to stop. Then it takes no more children, and no restart follows.
         self.closing = False
         self.children: dict[Cell, None] | None = None  # in the order of their spawning; written under the system's lock
@@ -167,22 +159,58 @@ class Cell:
         self.actor = actor = self.actor_class._construct(self, self.args, self.kwargs or {})
         return actor
 
+    @abstractmethod
     def begin(self) -> None:
         """The instance is made: let messages come. From any thread."""
-        if not self.actor_class._traits.has_on_start:
-            self.phase = _OPEN
-            if self.mailbox.rest():
-                return
-        self.wake()
+
+    @abstractmethod
+    def visit(self) -> bool:
+        """Handle some messages, if there are any. Returns whether there may be more."""
+
+    @abstractmethod
+    def handle(self, envelope: Envelope, started: float) -> float:
+        """Handle one message, now. Returns when that ended, or an asynchronous handler was set going."""
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Nothing is in the way of handling messages any more."""
+
+    @abstractmethod
+    def cancel_handler(self) -> None:
+        """End the asynchronous handler that is under way, if there is one."""
+
+    @abstractmethod
+    def decide_on(self, request: ChildFailed) -> None:
+        """Have the actor say what becomes of its failed child, and tell `lifecycle.decided`."""
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Let go of whatever only a stopped actor may let go of."""
+
+    @abstractmethod
+    def is_idle(self) -> bool:
+        """Whether a message could be handled at once, on the loop's thread."""
+
+    def is_own_thread(self, ident: int) -> bool:
+        """Whether this is the thread that the actor alone runs in."""
+        del ident
+        return False
 
     # --- from any thread ---
 
     def post(self, envelope: Envelope) -> None:
         """Put into the work lane. Raises `MailboxClosed` or `Full`."""
         admission = self.mailbox.put(envelope)
+        if admission is not _QUEUED:
+            self.admitted(admission)
+
+    def admitted(self, admission: Admission | Envelope) -> None:
+        """Do what a put has said is to be done."""
         if admission is _WAKE:
             self.wake()
-        elif type(admission) is not Admission:
+        elif admission is _ATTEND:
+            self.system.dispatcher.attend(self)
+        elif isinstance(admission, Envelope):
             refuse(self, admission, DROPPED)
 
     def wake(self) -> None:
@@ -195,67 +223,29 @@ class Cell:
             admission = self.mailbox.put_control(Notice(request, reply_to), seal=seal)
         except MailboxClosed:
             return False
-        if admission is _WAKE:
-            self.wake()
-        elif admission is _ATTEND:
-            self.system.dispatcher.attend(self)
+        self.admitted(admission)
         return True
 
     def notify(self, message: Terminated) -> None:
         """Put a notice into the work lane, behind what its sender has sent before. One that comes too late is nobody's loss."""
-        try:
+        with contextlib.suppress(MailboxClosed):
             self.post(Notice(message))
-        except MailboxClosed:
-            pass
 
     def is_busy(self) -> bool:
         """Whether there is something that it has to come to, or is at."""
         return len(self.mailbox) > 0
 
     def may_spawn(self) -> bool:
-        return not self.closing and self.phase in (_STARTING, _OPEN, _RUNNING)
+        return not self.closing and self.phase in (STARTING, OPEN, RUNNING)
 
-    def dead_error(self, message: Any, reason: str) -> ActorDeadError | MailboxFull:
-        """What the sender of a message that nobody will handle is told."""
-        path = self.path
-        if reason == DROPPED:
-            text = f"The mailbox of {path} was full (capacity={self.mailbox.capacity}), and dropped this message for a newer one."
-            return MailboxFull(text, actor=path, message=message)
-        text = f"{path}: {reason}. Spawn a new one, or watch() it to be told when it ends."
-        return ActorDeadError(text, actor=path, message=message)
-
-    # --- messages ---
-
-    def visit(self) -> bool:
-        """Handle some messages, if there are any. Returns whether there may be more."""
-        if self.phase is not _OPEN and not (self.phase is _STARTING and self.task is None and lifecycle.start(self)):
-            self.attend()
-            return False
-        take = self.mailbox.take
-        for _ in range(_BATCH):
-            envelope = take()
-            if envelope is None:
-                return False
-            if type(envelope) is Envelope:
-                self._handle(envelope)
-            else:
-                self._notice(envelope)
-            if self.phase is not _OPEN:
-                return False
-        return True
+    # --- control ---
 
     def attend(self) -> None:
         """See to the control lane, in the middle of whatever is under way."""
         while (envelope := self.mailbox.take_control()) is not None:
-            self._control(envelope)
+            self.control(envelope)
 
-    def _notice(self, envelope: Envelope) -> None:
-        if isinstance(envelope.message, Control):
-            self._control(envelope)
-        else:
-            self._handle(envelope)
-
-    def _control(self, envelope: Envelope) -> None:
+    def control(self, envelope: Envelope) -> None:
         request = envelope.message
         if isinstance(request, StopRequest):
             if envelope.reply_to is not None:
@@ -266,81 +256,10 @@ class Cell:
         elif isinstance(request, CancelRequest):
             self.cancel_handler()
         elif isinstance(request, ChildEscalated):
-            if self.phase is _OPEN:
+            if self.phase is OPEN:
                 lifecycle.fail(self, request.error, request.during)
-            elif self.phase in (_STARTING, _RUNNING, Phase.SUSPENDED):
+            elif self.phase in (STARTING, RUNNING, SUSPENDED):
                 self.escalated = (request.error, request.during)
-
-    def _handle(self, envelope: Envelope) -> None:
-        started = perf_counter()
-        message = envelope.message
-        try:
-            special = SPECIAL.get(type(message))
-            if special is None:
-                result = self.context.run(self.actor.on_receive, message)  # type: ignore[union-attr]  # open: there is an instance
-            else:
-                result = self.context.run(special, self, message)
-        except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
-            self._time(message, perf_counter() - started)
-            self._failed(envelope, error)
-            return
-        if type(result) is CoroutineType:
-            self._begin(result, envelope, started)
-            return
-        self._time(message, perf_counter() - started)
-        if envelope.reply_to is not None:
-            answer(envelope.reply_to, result)
-
-    def _begin(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
-        handler = handler_name(envelope.message)
-
-        def done(outcome: Outcome) -> None:
-            self._finish(envelope, outcome, handler, perf_counter() - started)
-
-        self.handling = handler
-        self.run_task(Steps(coro, self.held_in(handler), done), _RUNNING)
-
-    def _finish(self, envelope: Envelope, outcome: Outcome, handler: str, seconds: float) -> None:
-        monitor = self.system.monitor
-        monitor.handled += 1
-        if seconds > monitor.slowest_seconds:
-            monitor.took(self.path, handler, seconds)
-        cancelled, self.cancelling = self.cancelling, False
-        self.handling = None
-        self.end_task()
-        if outcome.error is None:
-            if envelope.reply_to is not None:
-                answer(envelope.reply_to, outcome.value)
-        elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
-            if envelope.reply_to is not None:
-                text = f"{self.path} was cancelled in {handler} before it had a reply."
-                answer_error(envelope.reply_to, HandlerCancelled(text, actor=self.path, message=envelope.message))
-        else:
-            self._failed(envelope, outcome.error)
-        if self.phase is _RUNNING:
-            self.reopen()
-
-    def _failed(self, envelope: Envelope, error: BaseException) -> None:
-        """An ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
-        reply_to = envelope.reply_to
-        if reply_to is not None:
-            if isinstance(error, Exception):
-                answer_error(reply_to, error)
-                return
-            text = (
-                f"{self.path} crashed with {type(error).__name__} in {handler_name(envelope.message)} while it handled this message. "
-                "Its supervisor decides what becomes of it."
-            )
-            answer_error(reply_to, ActorFailed(text, actor=self.path, message=envelope.message))
-        lifecycle.fail(self, error, handler_name(envelope.message))
-
-    def _time(self, message: Any, seconds: float) -> None:
-        monitor = self.system.monitor
-        monitor.handled += 1
-        if seconds > monitor.slowest_seconds:
-            monitor.took(self.path, handler_name(message), seconds)
-        if seconds > monitor.slow_after:
-            monitor.held(self.path, self.actor_class, handler_name(message), seconds)
 
     # --- tasks ---
 
@@ -370,35 +289,6 @@ class Cell:
             lifecycle.fail(self, error, during)
         else:
             self.go_on()
-
-    def go_on(self) -> None:
-        self.phase = _OPEN
-        self.mailbox.come_back()
-        if self.system.dispatcher.visiting is not self:
-            self.system.dispatcher.ready(self)
-
-    def cancel_handler(self) -> None:
-        """End the asynchronous handler that is under way, if there is one."""
-        if self.phase is _RUNNING and self.task is not None and not self.cancelling:
-            self.cancelling = True
-            self.task.cancel()
-
-    def decide_on(self, request: ChildFailed) -> None:
-        """Have the actor say what becomes of its failed child: now, even if a handler of its own waits for something.
-
-        It may wait for that very child.
-        """
-        assert self.actor is not None
-        try:
-            result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
-        except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
-            lifecycle.decided(request, None, error)
-            return
-        if type(result) is not CoroutineType:
-            lifecycle.decided(request, result, None)
-            return
-        held = self.held_in("on_child_failure")
-        self.system.run_task(Steps(result, held, lambda outcome: lifecycle.decided(request, outcome.value, outcome.error)), self.context)
 
     def held_in(self, handler: str) -> Callable[[float], None]:
         """What takes the time of each step of a coroutine, and warns if it was long."""
@@ -460,12 +350,12 @@ class Cell:
             elif envelope.reply_to is not None:
                 self.when_ended(envelope.reply_to)
 
-    async def release(self) -> None:
-        """Let go of whatever only a stopped actor may let go of."""
-
     def end(self, ending: Ending) -> None:
         """The very last: nobody will ever hear of this actor again."""
-        self.phase = Phase.STOPPED
+        if self.phase is STOPPED:
+            return  # it had been given up, and its last hook has ended all the same
+        self.phase = STOPPED
+        self.closing = True
         self.actor = None
         system = self.system
         ref = self.ref
@@ -487,28 +377,3 @@ class Cell:
             future.settle(True)  # the reply of stop()
         self.ref = None
         self.args, self.kwargs = (), None
-
-
-def _call(cell: Cell, message: pykka_messages.ProxyCall) -> Any:
-    return get_attr_directly(cell.actor, message.attr_path)(*message.args, **message.kwargs)
-
-
-def _get(cell: Cell, message: pykka_messages.ProxyGetAttr) -> Any:
-    return get_attr_directly(cell.actor, message.attr_path)
-
-
-def _set(cell: Cell, message: pykka_messages.ProxySetAttr) -> None:
-    setattr(get_attr_directly(cell.actor, message.attr_path[:-1]), message.attr_path[-1], message.value)
-
-
-def _stop(cell: Cell, _message: pykka_messages._ActorStop) -> None:
-    cell.post_control(StopRequest(), seal=True)
-
-
-# What pykka's proxies and its own stop() send.
-SPECIAL: Final[dict[type, Callable[[Cell, Any], Any]]] = {
-    pykka_messages.ProxyCall: _call,
-    pykka_messages.ProxyGetAttr: _get,
-    pykka_messages.ProxySetAttr: _set,
-    pykka_messages._ActorStop: _stop,  # noqa: SLF001 -- whoever sends it the pykka way
-}

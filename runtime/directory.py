@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pykka
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
     from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["Roots", "current_system", "enter_loop", "enter_thread", "leave_loop", "leave_scope", "set_default", "system_of_loop"]
+__all__ = ["Roots", "current_system", "enter_loop", "enter_scope", "enter_thread", "leave_loop", "leave_scope"]
 
 _lock = threading.Lock()
 _making_default = threading.Lock()  # held while the default system is entered, which takes the other one
 _by_loop: dict[asyncio.AbstractEventLoop, ActorSystem] = {}
 _scopes: list[ActorSystem] = []  # `with ActorSystem.in_thread()` blocks that are open, the innermost last
 _of_thread = threading.local()
-_make_default: Callable[[], tuple[ActorSystem, Callable[[], None]]] | None = None
 _default: ActorSystem | None = None
 
 
@@ -57,12 +55,6 @@ def enter_thread(system: ActorSystem) -> None:
     _of_thread.system = system
 
 
-def set_default(make: Callable[[], tuple[ActorSystem, Callable[[], None]]]) -> None:
-    """How to make the default system, and to stop it when the interpreter ends."""
-    global _make_default  # noqa: PLW0603 -- said above
-    _make_default = make
-
-
 def current_system() -> ActorSystem:
     """The running loop's system; or that of the thread actor whose thread this is; or the innermost open `in_thread()`; or the default one."""
     global _default  # noqa: PLW0603 -- said above
@@ -80,17 +72,19 @@ def current_system() -> ActorSystem:
             return _scopes[-1]
     with _making_default:
         if _default is None or not _default.is_running:
-            assert _make_default is not None
-            _default, stop = _make_default()
-            atexit.register(stop)
+            from .threaded import ThreadedSystem  # noqa: PLC0415 -- built on what is built on this
+
+            threaded = ThreadedSystem.named("default")
+            _default = threaded.open()
+            atexit.register(threaded.close)
         return _default
 
 
 class Roots:
     """The root actors of one system, in pykka's global registry: there, so that `stop_all()` finds them.
 
-    pykka's registry is a list: to remove one of a million from it takes milliseconds. So while it is long, refs of actors that have ended are
-    removed many at once: when they are a quarter of it, or when the system has nothing else to do.
+    pykka's registry is a list: to remove one of a million from it takes milliseconds. So while it is long, actors that have ended are removed many
+    at once: when they are a quarter of it or, if the system has nothing else to do, a hundredth. Up to that many may be found there that are dead.
     """
 
     __slots__ = ("_ended",)
@@ -98,7 +92,7 @@ class Roots:
     _LONG = 512
 
     def __init__(self) -> None:
-        self._ended: set[ActorRef[Any]] = set()
+        self._ended: dict[int, ActorRef[Any]] = {}  # by identity: comparing refs takes longer
 
     # Not `ActorRegistry.register()` and `unregister()`: they format two log messages, with a new UUID in them, for each actor.
 
@@ -109,20 +103,17 @@ class Roots:
     def discard(self, ref: ActorRef[Any]) -> None:
         refs = pykka.ActorRegistry._actor_refs
         with pykka.ActorRegistry._actor_refs_lock:
-            if len(refs) < self._LONG and not self._ended:
-                if ref in refs:
-                    refs.remove(ref)
-                return
-            self._ended.add(ref)
-            if len(self._ended) * 4 < len(refs):
-                return
-        self.sweep()
+            if len(refs) >= self._LONG or self._ended:
+                self._ended[id(ref)] = ref
+            elif ref in refs:
+                refs.remove(ref)
+        self.sweep(4)
 
-    def sweep(self) -> None:
-        """Remove all that have ended."""
-        if not self._ended:
+    def sweep(self, share: int | None = None) -> None:
+        """Remove all that have ended; with `share`, only if they are at least that part of the registry."""
+        ended, refs = self._ended, pykka.ActorRegistry._actor_refs
+        if not ended or (share is not None and len(ended) * share < len(refs)):
             return
-        refs = pykka.ActorRegistry._actor_refs
         with pykka.ActorRegistry._actor_refs_lock:
-            refs[:] = [ref for ref in refs if ref not in self._ended]
-            self._ended.clear()
+            refs[:] = [ref for ref in refs if id(ref) not in ended]
+            ended.clear()

@@ -22,11 +22,15 @@ __all__ = ["Dispatcher"]
 # Long enough that the loop's own work around a turn (some 10 µs) does not count, short enough that nothing else on the loop notices it.
 _TURN_SECONDS = 0.002
 
+# For how long requests may be answered on the spot, between two turns.
+_CREDIT_SECONDS = 0.001
+_REQUEST_SECONDS = 0.000001  # what a request costs beside its handler, roughly
+
 
 class Dispatcher:
     """The ready queue, and the turns that empty it."""
 
-    __slots__ = ("_armed", "_attention", "_context", "_loop", "_on_closed", "_on_quiet", "_ready", "thread", "visiting")
+    __slots__ = ("_armed", "_attention", "_context", "_loop", "_on_closed", "_on_quiet", "_ready", "credit", "thread", "visiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, on_closed: Callable[[], None], on_quiet: Callable[[], None]) -> None:
         self._loop = loop
@@ -36,6 +40,8 @@ class Dispatcher:
         self._ready: deque[Cell] = deque()
         self._attention: deque[Cell] = deque()
         self.visiting: Cell | None = None  # who is handling messages right now, in a turn
+        # Seconds that may still be spent on answering requests where they are made, without a turn: see `ActorRef.request`.
+        self.credit = _CREDIT_SECONDS
         # Whether a turn is on its way. Two threads may both find that it is not: then one of the two turns finds nothing.
         self._armed = False
         self._context = contextvars.copy_context()  # a turn must not keep the context of whoever happened to wake it
@@ -55,6 +61,10 @@ class Dispatcher:
         if not self._armed:
             self._arm()
 
+    def spend(self, seconds: float) -> None:
+        """A request was answered on the spot."""
+        self.credit -= seconds + _REQUEST_SECONDS
+
     def _arm(self) -> None:
         self._armed = True
         try:
@@ -69,6 +79,7 @@ class Dispatcher:
 
     def _turn(self) -> None:
         self._armed = False
+        self.credit = _CREDIT_SECONDS
         ready, attention = self._ready, self._attention
         until = perf_counter() + _TURN_SECONDS
         try:

@@ -163,7 +163,7 @@ class ActorFuture(pykka.Future[T]):
     def _derive(self, get: Callable[[float | None], Any], wait: Callable[[], Awaitable[Any]]) -> ActorFuture[Any]:
         future: ActorFuture[Any] = type(self)(self._loop_thread)
         future.set_get_hook(get)
-        future._wait_hook = wait  # noqa: SLF001 -- its own class
+        future._wait_hook = wait
         return future
 
     def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
@@ -174,11 +174,11 @@ class ActorFuture(pykka.Future[T]):
 
         return self._derive(lambda timeout: func(self.get(timeout=timeout)), wait)
 
-    def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:  # type: ignore[override]  # narrower self
+    def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:
         """A future of the items for which `func(item)` is true."""
         return self.map(lambda items: [item for item in items if func(item)])
 
-    def reduce(self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R) -> ActorFuture[R]:  # type: ignore[override]  # narrower self
+    def reduce(self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R) -> ActorFuture[R]:
         """A future of `functools.reduce(func, value, *args)`."""
         return self.map(lambda items: functools.reduce(func, items, *args))
 

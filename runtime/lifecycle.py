@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
 from .monitor import logger
-from .phase import Phase
+from .phase import OPEN, RESTARTING, STARTING, STOPPED, STOPPING, SUSPENDED
 from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, Stop
 
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "start", "stop"]
+__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "stop"]
 
 # Children that are told to stop before the loop gets a look at everything else.
 _CHUNK = 256
@@ -38,14 +38,14 @@ def start(cell: Cell) -> bool:
     """Call `on_start`. Returns whether the actor is open now; if not, it will be, or it has failed."""
     assert cell.actor is not None
     try:
-        result = cell.context.run(cell.actor.on_start)  # type: ignore[func-returns-value]  # it may be a coroutine
+        result = cell.context.run(cell.actor.on_start)
     except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
         fail(cell, error, "on_start")
         return False
     if type(result) is CoroutineType:
-        cell.run_task(_finish_start(cell, result), Phase.STARTING)
+        cell.run_task(_finish_start(cell, result), STARTING)
         return False
-    cell.phase = Phase.OPEN
+    cell.phase = OPEN
     return True
 
 
@@ -63,13 +63,13 @@ async def _finish_start(cell: Cell, result: Any) -> None:
 
 def fail(cell: Cell, error: BaseException, during: str) -> None:
     """The actor has failed: let its supervisor decide."""
-    if cell.phase in (Phase.STOPPING, Phase.STOPPED):
+    if cell.phase in (STOPPING, STOPPED):
         return  # an escalation that came too late
     if cell.closing:
         _log(cell, error, during, "it was about to stop, and does")
         stop(cell, error, hook=during not in _UNSTARTED)
         return
-    cell.phase = Phase.SUSPENDED
+    cell.phase = SUSPENDED
     cell.failure = (error, during)
     cell.system.running[cell] = None
     if cell.mailbox.leave():
@@ -79,13 +79,16 @@ def fail(cell: Cell, error: BaseException, during: str) -> None:
 
 def decide(cell: Cell, error: BaseException, during: str) -> None:
     """Have the parent decide if it wants to, else go by what was said at the spawn; then do it."""
+    if cell.phase is STOPPED:
+        return
     parent = cell.parent
     if parent is None or not parent.actor_class._traits.decides:
         apply(cell, cell.supervision or Stop(), error, during)
     elif parent.closing or parent.actor is None:
         apply(cell, Stop(), error, during)
     else:
-        parent.decide_on(ChildFailed(cell, error, during))
+        # Not here and now: the parent's own handler may be on the stack, where it has asked this very child.
+        cell.system.loop.call_soon(parent.decide_on, ChildFailed(cell, error, during))
 
 
 def decided(request: ChildFailed, directive: Any, problem: BaseException | None) -> None:
@@ -106,7 +109,7 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
 def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -> None:
     """Do what the supervisor has decided."""
     if during != "on_stop":
-        if cell.phase is not Phase.SUSPENDED:
+        if cell.failure is None or cell.failure[0] is not error:
             return  # it was stopped before its supervisor came to a decision
         cell.failure = None
     if isinstance(directive, Escalate) and cell.parent is not None:
@@ -128,13 +131,13 @@ def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -
             delay = directive.backoff.delay(attempt)
             _log(cell, error, during, f"restart {attempt + 1} of {directive.max_restarts} in {delay:.3g} s")
             cell.system.monitor.restarts += 1
-            cell.run_task(_restart(cell, error, during, delay), Phase.RESTARTING)
+            cell.run_task(_restart(cell, error, during, delay), RESTARTING)
             return
         _log(cell, error, during, f"it stops, after {directive.max_restarts} restarts within {directive.within:g} s")
     else:
         _log(cell, error, during, "it stops")
     if during == "on_stop":
-        cell.run_task(_end(cell, Failed(error)), Phase.STOPPING)
+        cell.run_task(_end(cell, Failed(error)), STOPPING)
     else:
         _close(cell)
         stop(cell, error, hook=during not in _UNSTARTED)
@@ -160,9 +163,9 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
     if cell.closing:
         # There is no instance any more, and the failed one has been told.
         cell.end_task()
-        cell.run_task(_end(cell, Stopped()), Phase.STOPPING)
+        cell.run_task(_end(cell, Stopped()), STOPPING)
         return
-    cell.phase = Phase.STARTING
+    cell.phase = STARTING
     failure = await cell.rebuild()
     stage = "__init__"
     if failure is None:
@@ -195,9 +198,9 @@ def begin_stop(cell: Cell) -> None:
     if cell.closing:
         return
     _close(cell)
-    if cell.phase is Phase.OPEN or (cell.phase is Phase.STARTING and cell.task is None):
-        stop(cell, hook=cell.phase is Phase.OPEN)
-    elif cell.phase is Phase.RESTARTING:
+    if cell.phase is OPEN or (cell.phase is STARTING and cell.task is None):
+        stop(cell, hook=cell.phase is OPEN)
+    elif cell.phase is RESTARTING:
         wake(cell)
     elif cell.failure is not None:
         apply(cell, Stop(), *cell.failure)
@@ -210,6 +213,14 @@ def abandon(cell: Cell) -> None:
     begin_stop(cell)
 
 
+def request_stop(cell: Cell) -> None:
+    """Have it stop. One that has nothing to do does so here and now."""
+    if cell.is_idle():
+        begin_stop(cell)
+    else:
+        cell.post_control(StopRequest(), seal=True)
+
+
 def _close(cell: Cell) -> None:
     with cell.system.lock:
         cell.closing = True
@@ -218,6 +229,8 @@ def _close(cell: Cell) -> None:
 
 def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:
     """Nothing is under way any more: stop the children, call `on_stop` or `on_failure` if there is an instance to call, and end."""
+    if cell.phase is STOPPED:
+        return
     traits = cell.actor_class._traits
     has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
     if not cell.children and not has_hook and not cell.owns_thread:
@@ -225,7 +238,7 @@ def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -
         cell.system.running.pop(cell, None)
         cell.end(Stopped() if error is None else Failed(error))
         return
-    cell.run_task(_stop(cell, error, hook=has_hook), Phase.STOPPING)
+    cell.run_task(_stop(cell, error, hook=has_hook), STOPPING)
 
 
 async def _stop(cell: Cell, error: BaseException | None, *, hook: bool) -> None:
@@ -253,7 +266,7 @@ async def _stop_children(cell: Cell) -> None:
         return
     cell.children_gone = gone = cell.system.loop.create_future()
     for index, child in enumerate(children, start=1):
-        child.post_control(StopRequest(), seal=True)
+        request_stop(child)
         if index % _CHUNK == 0:
             await asyncio.sleep(0)
     if cell.children:

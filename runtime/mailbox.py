@@ -16,65 +16,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Final
 
-from .errors import UsageError
+from .envelope import Envelope, MailboxSettings, Notice, Overflow, Place
 
-__all__ = ["Admission", "Envelope", "Full", "Mailbox", "MailboxClosed", "MailboxSettings", "Notice", "Place"]
-
-Overflow = Literal["reject", "drop_oldest", "block"]
+__all__ = ["Admission", "Full", "Mailbox", "MailboxClosed"]
 
 
-@dataclass(frozen=True, slots=True)
-class MailboxSettings:
-    """How many messages may wait, and what happens to one too many.
-
-    * `reject`: `tell` and `ask` get `MailboxFull`;
-    * `drop_oldest`: the message that has waited longest is dropped, and becomes a dead letter;
-    * `block`: whoever can wait, waits: `send` and `request`, and `tell` and `ask` in a thread. `tell` and `ask` on the loop's thread get `MailboxFull`.
-
-    `send` waits for room whatever is said here.
-    """
-
-    capacity: int | None = None
-    overflow: Overflow = "reject"
-
-    def __post_init__(self) -> None:
-        if self.capacity is not None and self.capacity < 1:
-            msg = f"MailboxSettings: capacity={self.capacity} would take no message at all; give 1 or more, or None for no bound."
-            raise UsageError(msg)
-        if self.overflow not in ("reject", "drop_oldest", "block"):
-            msg = f"MailboxSettings: overflow={self.overflow!r} is unknown; give 'reject', 'drop_oldest' or 'block'."
-            raise UsageError(msg)
-
-
-class Envelope:
-    """A message, and where the reply goes. What pykka's own envelope is, made by us, so that the lanes can tell theirs apart."""
-
-    __slots__ = ("message", "reply_to")
-
-    def __init__(self, message: Any, reply_to: Any = None) -> None:
-        self.message = message
-        self.reply_to = reply_to
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.message!r}, reply_to={self.reply_to!r})"
-
-
-class Notice(Envelope):
-    """An envelope that takes its place in the work lane whether or not there is room."""
-
-    __slots__ = ()
-
-
-class MailboxClosed(Exception):  # noqa: N818 -- a signal between two files, never seen outside of them
+class MailboxClosed(Exception):
     """The mailbox takes nothing more."""
 
 
-class Full(Exception):  # noqa: N818 -- a signal between two files, never seen outside of them
+class Full(Exception):
     """There is no room, and the one who puts cannot wait for it."""
 
 
@@ -104,17 +58,6 @@ _OPEN: Final = State.OPEN
 _SEALED: Final = State.SEALED
 _CLOSED: Final = State.CLOSED
 _DEAD: Final = State.DEAD
-
-
-class Place:
-    """Somebody who waits for room. `notify` is called once, without the lock, from the thread that made room or closed."""
-
-    __slots__ = ("admitted", "envelope", "notify")
-
-    def __init__(self, envelope: Envelope, notify: Callable[[], object]) -> None:
-        self.envelope = envelope
-        self.notify = notify
-        self.admitted = False
 
 
 class Bound:
@@ -156,6 +99,11 @@ class Mailbox:
         return f"<Mailbox {self._state.name.lower()}, {len(self)} waiting>"
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, and nobody has been told to take."""
+        return not self._engaged and self._state is _OPEN
+
+    @property
     def is_open(self) -> bool:
         return self._state is _OPEN
 
@@ -179,14 +127,20 @@ class Mailbox:
             if self._state is not _OPEN:
                 raise MailboxClosed
             bound = self._bound
+            if bound is None:
+                # The way of nearly all messages, without a call: 0.1 µs of 0.4.
+                if self._work is None:
+                    self._work = deque((envelope,))
+                else:
+                    self._work.append(envelope)
+                return _QUEUED if self._engaged else self._engage()
             dropped: Envelope | None = None
-            if bound is not None:
-                if type(envelope) is not Envelope:
-                    bound.notices += 1
-                elif not self._has_room(bound):
-                    if bound.overflow != "drop_oldest":
-                        raise Full
-                    dropped = self._drop_oldest()
+            if type(envelope) is not Envelope:
+                bound.notices += 1
+            elif not self._has_room(bound):
+                if bound.overflow != "drop_oldest":
+                    raise Full
+                dropped = self._drop_oldest()
             admission = self._append(envelope)
             return admission if dropped is None else dropped
 
@@ -254,6 +208,9 @@ class Mailbox:
 
     def take(self) -> Envelope | None:
         """Take the next envelope, control first. None: there is nothing, and the next put will say `WAKE`."""
+        if self._bound is None and self._control is None and self._taker is None and self._work:
+            # Without the lock: the work lane is appended to by others, and shortened by the owner only, who is here.
+            return self._work.popleft()
         place: Place | None = None
         with self._lock:
             if self._control is not None:
@@ -297,25 +254,18 @@ class Mailbox:
     def empty(self) -> bool:
         return not len(self)
 
-    def rest(self) -> bool:
-        """The owner has nothing to do, unless something is here already: then it returns False, and the owner stays engaged."""
-        with self._lock:
-            if self._work or self._control:
-                return False
-            self._engaged = False
-            return True
-
     def leave(self) -> bool:
         """The owner turns to something that control may interrupt. Returns whether control waits already."""
         with self._lock:
             self._away = True
             return self._control is not None
 
-    def come_back(self) -> None:
-        """The owner can take again. It stays engaged: somebody has to let it take."""
+    def come_back(self) -> bool:
+        """The owner can take again. Returns whether there is something to take; if not, the next put will say `WAKE`."""
         with self._lock:
             self._away = False
-            self._engaged = True
+            self._engaged = bool(self._work or self._control)
+            return self._engaged
 
     # --- closing ---
 
@@ -354,11 +304,11 @@ class Mailbox:
         return self._engage()
 
     def _engage(self) -> Admission:
-        if self._taker is not None:
-            self._taker.notify()
         if self._engaged:
             return _QUEUED
         self._engaged = True
+        if self._taker is not None:
+            self._taker.notify()
         return _WAKE
 
     def _drop_oldest(self) -> Envelope | None:

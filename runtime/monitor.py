@@ -45,25 +45,27 @@ class SlowestHandler:
 class Monitor:
     """The counters of one system. They are written from the loop's thread but where something else is said."""
 
-    __slots__ = ("_lock", "_subscribers", "_warned", "dead_letters", "handled", "restarts", "slow_after", "slowest", "slowest_seconds")
+    __slots__ = ("_lock", "_subscribers", "_warned", "dead_letters", "handled", "notable", "restarts", "slow_after", "slowest")
 
     def __init__(self, slow_after: float) -> None:
         self._lock = threading.Lock()
         self._subscribers: tuple[Callable[[DeadLetter], object], ...] = ()
         self._warned: dict[tuple[type, str], float] = {}  # when each handler was warned about last; never more than there are handlers
         self.slow_after = slow_after
+        self.notable = 0.0  # what takes longer is to be told to `took`
         self.handled = 0  # threads of thread actors add to it through `count_handled`
         self.restarts = 0
         self.dead_letters = 0  # any thread
         self.slowest: SlowestHandler | None = None
-        self.slowest_seconds = 0.0  # the same, where the hot path looks
 
     # --- handlers ---
 
     def took(self, actor: str, handler: str, seconds: float) -> None:
-        """Note how long a handler took. The caller has seen that it is longer than `slowest_seconds`."""
-        self.slowest_seconds = seconds
-        self.slowest = SlowestHandler(actor, handler, seconds)
+        """Note how long a handler took. The caller has seen that it is longer than `notable`."""
+        with self._lock:
+            if self.slowest is None or seconds > self.slowest.seconds:
+                self.slowest = SlowestHandler(actor, handler, seconds)
+                self.notable = min(seconds, self.slow_after)
 
     def held(self, actor: str, actor_class: type, handler: str, seconds: float) -> None:
         """Warn that a handler has held the loop. The caller has seen that it is longer than `slow_after`."""

@@ -7,19 +7,20 @@ It must never touch the instance, and never block the thread of the loop on whic
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable
 from threading import get_ident
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import pykka
 
-from .errors import AskTimeout, MailboxFull, UsageError
+from .envelope import Envelope, Notice
+from .errors import AskTimeout, UsageError
 from .future import ActorFuture
-from .mailbox import Admission, Envelope, Full, MailboxClosed, Notice, Place
+from .mailbox import Full, MailboxClosed
 from .messages import CancelRequest, StopRequest, WaitRequest
-from .replies import DEAD, DROPPED, refuse
+from .replies import full_error, refuse_late, timeout_error
+from .waiting import wait_in_thread, wait_on_loop
 
 if TYPE_CHECKING:
     from .actor import Actor
@@ -101,9 +102,9 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         try:
             cell.post(envelope)
         except MailboxClosed:
-            raise self._dead(envelope) from None
+            raise refuse_late(cell, envelope) from None
         except Full:
-            self._post_blocking(envelope, None)
+            self._wait_in_thread(envelope, None)
 
     async def send(self, message: Any) -> None:
         """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
@@ -113,7 +114,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         cell = self._cell
         if cell.system.fault is not None:
             cell.system.check()
-        await self._post_waiting(Envelope(message))
+        await wait_on_loop(cell, Envelope(message))
 
     # --- ask and request ---
 
@@ -142,13 +143,13 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         try:
             cell.post(envelope)
         except MailboxClosed:
-            future.settle(error=self._dead(envelope))
+            future.settle(error=refuse_late(cell, envelope))
         except Full:
             if not block:
-                future.settle(error=self._full(message))
+                future.settle(error=full_error(cell, message))
             else:
                 started = time.monotonic()
-                self._post_blocking(envelope, timeout)
+                self._wait_in_thread(envelope, timeout)
                 left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
         if block:
             try:
@@ -156,7 +157,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             except AskTimeout:
                 if future.done():
                     raise  # the handler's own
-                raise self._timeout(message, timeout) from None
+                raise timeout_error(cell.path, message, timeout) from None
         return future
 
     async def request(self, message: Any, *, timeout: float | None = None) -> Any:
@@ -177,12 +178,18 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         envelope = Envelope(message, future)
         timer = None if timeout is None else system.clock.call_later(timeout, self._time_out, future, message, timeout)
         try:
-            try:
-                cell.post(envelope)
-            except MailboxClosed:
-                raise self._dead(envelope) from None
-            except Full:
-                await self._post_waiting(envelope, future)
+            if system.dispatcher.credit > 0 and cell.is_idle():
+                # Nothing is before it, so it is handled on the spot: that saves two turns of the loop, four fifths of the time of a request.
+                # Only for so long at a stretch: then this task waits its turn, and everybody else gets theirs.
+                started = perf_counter()
+                system.dispatcher.spend(cell.handle(envelope, started) - started)
+            else:
+                try:
+                    cell.post(envelope)
+                except MailboxClosed:
+                    raise refuse_late(cell, envelope) from None
+                except Full:
+                    await wait_on_loop(cell, envelope, future)
             return await future
         finally:
             if timer is not None:
@@ -219,7 +226,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             self._check_may_block("stop(block=True)", "await ref.stop()")
         future: ActorFuture[bool] = ActorFuture(cell.system.dispatcher.thread)
         if not self._post_stop(future, drain=drain):
-            future.settle(False)  # noqa: FBT003 -- the value of the future
+            future.settle(False)
         return future.get(timeout=timeout) if block else future
 
     def _post_stop(self, future: ActorFuture[bool], *, drain: bool) -> bool:
@@ -230,8 +237,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             except MailboxClosed:
                 # It is about to stop already: then this is one more who waits for the end.
                 return cell.post_control(WaitRequest(), future)
-            if admission is Admission.WAKE:
-                cell.wake()
+            cell.admitted(admission)
             return True
         return cell.post_control(StopRequest(), future, seal=True)
 
@@ -243,33 +249,14 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     def _stopped_future(self) -> ActorFuture[bool]:
         future: ActorFuture[bool] = ActorFuture(self._cell.system.dispatcher.thread)
         if not self._cell.post_control(WaitRequest(), future):
-            future.settle(True)  # noqa: FBT003 -- the value of the future
+            future.settle(True)
         return future
 
     # --- the parts of it ---
 
-    def _dead(self, envelope: Envelope) -> Exception:
-        """The error for a message that comes too late, which is a dead letter."""
-        cell = self._cell
-        cell.system.monitor.dead_letter(envelope.message, self, DEAD)
-        return cell.dead_error(envelope.message, DEAD)
-
-    def _full(self, message: Any) -> MailboxFull:
-        path = self._cell.path
-        text = (
-            f"The mailbox of {path} is full (capacity={self._cell.mailbox.capacity}). "
-            "Wait for room with `await ref.send(message)`, give it a larger mailbox, or send less."
-        )
-        return MailboxFull(text, actor=path, message=message)
-
-    def _timeout(self, message: Any, timeout: float | None) -> AskTimeout:
-        path = self._cell.path
-        text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
-        return AskTimeout(text, actor=path, message=message)
-
     def _time_out(self, future: asyncio.Future[Any], message: Any, timeout: float) -> None:
         if not future.done():
-            future.set_exception(self._timeout(message, timeout))
+            future.set_exception(timeout_error(self._cell.path, message, timeout))
 
     def _must_not_block(self) -> bool:
         cell, thread = self._cell, get_ident()
@@ -281,83 +268,34 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             msg = f"{self._cell.path}: {call} on {where} would wait for ever, because the reply has to come from there. Write `{instead}`."
             raise UsageError(msg, actor=self._cell.path)
 
-    def _post_blocking(self, envelope: Envelope, timeout: float | None) -> None:
-        """Wait for room in the calling thread, if the mailbox is one that lets wait."""
+    def _wait_in_thread(self, envelope: Envelope, timeout: float | None) -> None:
+        """Wait for room, if both the mailbox and the calling thread let wait."""
         cell = self._cell
         if not cell.mailbox.blocks or self._must_not_block():
-            raise self._full(envelope.message)
-        event = threading.Event()
-        place = Place(envelope, event.set)
-        if not self._stand_in_line(place):
-            return
-        try:
-            if not event.wait(timeout) and cell.mailbox.give_up(place):
-                raise self._timeout(envelope.message, timeout)
-        except BaseException:
-            cell.mailbox.give_up(place)
-            raise
-        event.wait()  # where giving up came too late, the notification is on its way
-        if not place.admitted:
-            raise self._dead(envelope)
-
-    async def _post_waiting(self, envelope: Envelope, reply: asyncio.Future[Any] | None = None) -> None:
-        """Wait for room on the calling loop; for a request, no longer than for its reply."""
-        cell = self._cell
-        if reply is not None and not cell.mailbox.blocks:
-            raise self._full(envelope.message)
-        loop = asyncio.get_running_loop()
-        woken: asyncio.Future[None] = loop.create_future()
-        place = Place(envelope, _waker(loop, woken))
-        if not self._stand_in_line(place):
-            return
-        try:
-            if reply is None:
-                await woken
-            else:
-                await asyncio.wait((woken, reply), return_when=asyncio.FIRST_COMPLETED)
-        except BaseException:
-            cell.mailbox.give_up(place)
-            raise
-        if not woken.done() and cell.mailbox.give_up(place):
-            return  # timed out in the line: the reply has the error
-        if not place.admitted:
-            raise self._dead(envelope)
-
-    def _stand_in_line(self, place: Place) -> bool:
-        """Returns False if there was room after all."""
-        cell = self._cell
-        try:
-            admission = cell.mailbox.put_or_wait(place)
-        except MailboxClosed:
-            raise self._dead(place.envelope) from None
-        if admission is None:
-            return True
-        if admission is Admission.WAKE:
-            cell.wake()
-        elif type(admission) is not Admission:
-            refuse(cell, admission, DROPPED)
-        return False
+            raise full_error(cell, envelope.message)
+        wait_in_thread(cell, envelope, timeout)
 
     async def _request_from_elsewhere(self, message: Any, timeout: float | None) -> Any:
         """A request from another loop than the actor's, or from the loop of a thread actor."""
+        cell = self._cell
         if self._must_not_block():
             self._check_may_block("request(...)", "self.actor_ref.tell(message)")
-        future: ActorFuture[Any] = ActorFuture(self._cell.system.dispatcher.thread)
+        future: ActorFuture[Any] = ActorFuture(cell.system.dispatcher.thread)
         envelope = Envelope(message, future)
         try:
             async with asyncio.timeout(timeout) as limit:
                 try:
-                    self._cell.post(envelope)
+                    cell.post(envelope)
                 except MailboxClosed:
-                    raise self._dead(envelope) from None
+                    raise refuse_late(cell, envelope) from None
                 except Full:
-                    if not self._cell.mailbox.blocks:
-                        raise self._full(message) from None
-                    await self._post_waiting(envelope)
+                    if not cell.mailbox.blocks:
+                        raise full_error(cell, message) from None
+                    await wait_on_loop(cell, envelope)
                 return await future
         except TimeoutError:
             if limit.expired() and not future.done():
-                raise self._timeout(message, timeout) from None
+                raise timeout_error(cell.path, message, timeout) from None
             raise
 
 
@@ -375,23 +313,7 @@ class StoppedEvent:
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the actor has ended. Returns False if it has not within the timeout."""
         try:
-            self._ref._stopped_future().get(timeout=timeout)  # noqa: SLF001 -- a part of it
+            self._ref._stopped_future().get(timeout=timeout)
         except AskTimeout:
             return False
         return True
-
-
-def _waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
-    def set_it() -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    thread = get_ident()
-
-    def wake() -> None:
-        if get_ident() == thread:
-            set_it()
-        elif not loop.is_closed():  # closed: nobody is left to wake
-            loop.call_soon_threadsafe(set_it)
-
-    return wake

@@ -1,34 +1,41 @@
-"""What whoever asked is told, and by whom a message is said to be handled.
+"""What whoever asked is told.
 
-Owns: the giving of replies, to a future of ours or of the loop's, and the answer to what nobody will handle. A reply that nobody waits for any more is dropped.
+Owns: the giving of replies, to a future of ours or of the loop's, and the errors for what nobody will handle. A reply that nobody waits for any more
+is dropped.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pykka import messages as pykka_messages
-
+from .errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull
 from .future import ActorFuture
 from .messages import Control, Terminated
+from .receive import handler_name
 
 if TYPE_CHECKING:
     from .cell import Cell
-    from .mailbox import Envelope
+    from .envelope import Envelope
 
-__all__ = ["DEAD", "DROPPED", "LEFT", "answer", "answer_error", "handler_name", "refuse"]
+__all__ = [
+    "DEAD",
+    "DROPPED",
+    "LEFT",
+    "answer",
+    "answer_error",
+    "cancelled_error",
+    "crashed_error",
+    "dead_error",
+    "full_error",
+    "refuse",
+    "refuse_late",
+    "timeout_error",
+]
 
 # Why a message is a dead letter.
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
-
-
-def handler_name(message: Any) -> str:
-    """What handles this message: the method that a proxy calls, or `on_receive`."""
-    if isinstance(message, pykka_messages.ProxyCall):
-        return ".".join(message.attr_path)
-    return "on_receive"
 
 
 def answer(reply_to: Any, value: Any) -> None:
@@ -56,9 +63,51 @@ def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
     if isinstance(message, Control | Terminated):
         return  # the runtime's own: news for an actor that is no more
     if reply_to is not None:
-        error = cell.dead_error(message, reason)
+        error = dead_error(cell, message, reason)
         if type(reply_to) is ActorFuture:
             reply_to.settle(error=error)
         else:
             cell.system.on_loop(answer_error, reply_to, error)
     cell.system.monitor.dead_letter(message, cell.own_ref(), reason)
+
+
+def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
+    """A message came after the end: it is a dead letter. Returns the error for its sender."""
+    cell.system.monitor.dead_letter(envelope.message, cell.own_ref(), DEAD)
+    return dead_error(cell, envelope.message, DEAD)
+
+
+# --- the errors ---
+
+
+def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | MailboxFull:
+    path = cell.path
+    if reason == DROPPED:
+        text = f"The mailbox of {path} was full (capacity={cell.mailbox.capacity}), and dropped this message for a newer one."
+        return MailboxFull(text, actor=path, message=message)
+    text = f"{path}: {reason}. Spawn a new one, or watch() it to be told when it ends."
+    return ActorDeadError(text, actor=path, message=message)
+
+
+def full_error(cell: Cell, message: Any) -> MailboxFull:
+    path = cell.path
+    text = (
+        f"The mailbox of {path} is full (capacity={cell.mailbox.capacity}). "
+        "Wait for room with `await ref.send(message)`, give it a larger mailbox, or send less."
+    )
+    return MailboxFull(text, actor=path, message=message)
+
+
+def timeout_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+    text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
+    return AskTimeout(text, actor=path, message=message)
+
+
+def cancelled_error(path: str, message: Any) -> HandlerCancelled:
+    text = f"{path} was cancelled in {handler_name(message)} before it had a reply."
+    return HandlerCancelled(text, actor=path, message=message)
+
+
+def crashed_error(path: str, message: Any, error: BaseException) -> ActorFailed:
+    text = f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled this message. Its supervisor decides what becomes of it."
+    return ActorFailed(text, actor=path, message=message)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["ActorNode", "DrainReport", "SystemStats", "take_stats", "take_tree"]
+__all__ = ["ActorNode", "DrainReport", "SystemStats", "take_stats", "take_tree", "walk"]
 
 
 @dataclass(frozen=True, slots=True)

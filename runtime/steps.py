@@ -70,7 +70,7 @@ class Steps(Coroutine[Any, Any, Outcome]):
         self._coro.close()
 
     def __await__(self) -> Generator[Any, Any, Outcome]:
-        return self  # type: ignore[return-value]  # has what `await` uses of a generator: send, throw, close and __next__
+        return self  # type: ignore[return-value]  # it has what `await` uses of a generator: send, throw, close and __next__
 
     def __next__(self) -> Any:
         return self.send(None)
@@ -93,7 +93,7 @@ class Steps(Coroutine[Any, Any, Outcome]):
         return getattr(self._coro, "cr_await", None)
 
     @property
-    def __name__(self) -> str:  # type: ignore[override]
+    def __name__(self) -> str:
         return getattr(self._coro, "__name__", type(self._coro).__name__)
 
     def _end(self, outcome: Outcome) -> NoReturn:

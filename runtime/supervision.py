@@ -45,8 +45,10 @@ class Backoff:
 
         `chance`, from 0 to 1, takes the place of the random number.
         """
-        # 2.0**1100 is an OverflowError; the cap is reached long before.
-        plain = self.maximum if attempt > 1000 else min(self.maximum, self.initial * self.factor**attempt)
+        try:
+            plain = min(self.maximum, self.initial * self.factor**attempt)
+        except OverflowError:
+            plain = self.maximum
         if chance is None:
             chance = random.random()  # noqa: S311 -- spreads load, guards no secret
         return max(0.0, plain * (1 + self.jitter * (2 * chance - 1)))

@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-import os
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -19,16 +17,17 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from . import directory, lifecycle
-from .actor import Actor, ThreadActor
+from . import directory, fork, lifecycle
+from .actor import Actor
 from .cell import Cell
 from .clock import Clock, LoopClock
 from .dispatcher import Dispatcher
+from .envelope import MailboxSettings
 from .errors import ActorDeadError, SystemDraining, UsageError
-from .mailbox import MailboxSettings
-from .messages import Stopped, StopRequest
+from .loop_cell import LoopCell
 from .monitor import DeadLetter, Monitor, logger
-from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree
+from .shutdown import Shutdown
+from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree, walk
 from .thread_cell import ThreadCell
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ __all__ = ["ActorSystem", "SystemState"]
 A = TypeVar("A", bound=Actor)
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# Roots that are told to stop before the loop gets a look at everything else.
-_CHUNK = 256
 
 
 class SystemState(Enum):
@@ -89,6 +85,7 @@ class ActorSystem:
             raise UsageError(msg)
         self.name = name
         self.state = SystemState.NEW
+        self.closing = True  # whether no root may come any more: the state says so too, but takes half a microsecond to compare
         self.monitor = Monitor(slow_handler)
         self.serials = itertools.count(1)
         # Held for a moment at a time, never while anything is called. Guards the mailboxes, and who is whose child and watcher.
@@ -99,18 +96,18 @@ class ActorSystem:
         self.dispatcher: Dispatcher
         self.clock: Clock
         self.fault: str | None = None  # why nothing can be sent any more, other than that the actors have stopped
+        self._refuses = True  # whether spawning has to look at the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._worker_threads = worker_threads
         self._clock = clock
-        self._stop_timeout = stop_timeout
         self._registry = directory.Roots()
-        self._workers: ThreadPoolExecutor | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.workers: ThreadPoolExecutor | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.quiet: asyncio.Future[None] | None = None  # set when something may have become quiet, while somebody drains
         self._stopped: asyncio.Event | None = None
-        self._roots_gone: asyncio.Future[None] | None = None
-        _systems.add(self)
+        self._shutdown = Shutdown(self, stop_timeout)
+        fork.watch(self)
 
     def __repr__(self) -> str:
         return f"<ActorSystem {self.name!r} {self.state.value}, {len(self.roots)} roots>"
@@ -146,6 +143,7 @@ class ActorSystem:
         self.clock = self._clock or LoopClock(loop)
         self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self._on_quiet)
         self.state = SystemState.RUNNING
+        self.closing = self._refuses = False
 
     async def stop(self) -> None:
         """Stop everything, children before parents. What leaving `async with` does."""
@@ -159,93 +157,29 @@ class ActorSystem:
             return
         self._stopped = asyncio.Event()
         with self.lock:
-            self.state = SystemState.STOPPING  # from here on, no root slips in
+            self.state = SystemState.STOPPING
+            self.closing = self._refuses = True  # from here on, no root slips in
         try:
-            await self._stop_all()
+            await self._shutdown.stop_all()
         finally:
             # Also when this task is cancelled: nothing may be left.
-            self._give_up_rest()
+            self._shutdown.give_up_rest()
             directory.leave_loop(self.loop)
             self._registry.sweep()
             self.state = SystemState.STOPPED
             self._stopped.set()
             self._stopped = None
 
-    async def _stop_all(self) -> None:
-        for cell in tuple(self.running):
-            cell.cancel_handler()
-        # By the loop's own time, whatever the clock: leaving ends.
-        timer = self.loop.call_later(self._stop_timeout, self._cancel_stragglers)
-        try:
-            for index, root in enumerate(tuple(self.roots), start=1):
-                root.post_control(StopRequest(), seal=True)
-                if index % _CHUNK == 0:
-                    await asyncio.sleep(0)
-            if self.roots:
-                self._roots_gone = self.loop.create_future()
-                await self._roots_gone
-        finally:
-            timer.cancel()
-            self._roots_gone = None
-        for task in tuple(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._workers is not None:
-            self._workers.shutdown(wait=False, cancel_futures=True)
-
-    def _cancel_stragglers(self) -> None:
-        """The time is over: what is still under way is cancelled; what does not end by that, is given up."""
-        for cell in tuple(self.running):
-            logger.error("%s does not stop: after %g s, %s in %s. It is cancelled.", cell.path, self._stop_timeout, cell.state, cell.handling or "a hook")
-            if cell.task is not None:
-                cell.task.cancel()
-        # Cancelled hooks need some turns of the loop to end, and so do the parents that wait for them.
-        self.loop.call_later(min(1.0, self._stop_timeout), self._stop_waiting)
-
-    def _stop_waiting(self) -> None:
-        if self._roots_gone is not None and not self._roots_gone.done():
-            self._roots_gone.set_result(None)
-
-    def _give_up_rest(self) -> None:
-        """End whatever has not ended, without waiting for it, so that at least everybody who asked is answered."""
-        for cell in reversed([*self._all_cells()]):
-            logger.error(
-                "%s is given up: it was still %s, in %s.%s",
-                cell.path,
-                cell.state,
-                cell.handling or "no handler",
-                " Its thread goes on until that returns." if cell.owns_thread else "",
-            )
-            if cell.task is not None:
-                cell.task.cancel()
-            cell.end_task()
-            cell.end(Stopped())
-        for task in self._tasks:
-            task.cancel()
-        if self._workers is not None:
-            self._workers.shutdown(wait=False, cancel_futures=True)
-            self._workers = None
-
-    def _all_cells(self) -> list[Cell]:
-        cells: list[Cell] = []
-        stack = list(self.roots)
-        while stack:
-            cell = stack.pop()
-            cells.append(cell)
-            stack.extend(cell.children or ())
-        return cells
+    def cells(self) -> list[Cell]:
+        """All the actors, parents before children."""
+        return list(walk(self))
 
     def _loop_is_closed(self) -> None:
         """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
         self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
         logger.error(self.fault)
-        for cell in self._all_cells():
+        for cell in self.cells():
             cell.settle_left(cell.mailbox.close())
-
-    @property
-    def closing(self) -> bool:
-        return self.state in (SystemState.STOPPING, SystemState.STOPPED)
 
     @property
     def is_running(self) -> bool:
@@ -279,15 +213,15 @@ class ActorSystem:
         supervision: Supervision | None,
         mailbox: MailboxSettings | None,
     ) -> ActorRef[A]:
-        if self.state is not SystemState.RUNNING:
+        if self._refuses:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
             self.check()
-        if not (isinstance(actor_class, type) and issubclass(actor_class, Actor)):
+        traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
+        if traits is None or not isinstance(actor_class, type):
             msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
             raise UsageError(msg)
-        cell_class = ThreadCell if issubclass(actor_class, ThreadActor) else Cell
-        cell = cell_class(
+        cell = (ThreadCell if traits.owns_thread else LoopCell)(
             self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
         )
         ref = cell.own_ref()
@@ -320,7 +254,10 @@ class ActorSystem:
     def _check_takes(self, actor_class: type[Actor], parent: Cell | None) -> None:
         name = getattr(actor_class, "__name__", repr(actor_class))
         if self.state is SystemState.NEW:
-            msg = f"{name} cannot be spawned: {self!r} has not been entered. Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
+            msg = (
+                f"{name} cannot be spawned: {self!r} has not been entered. "
+                "Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
+            )
             raise UsageError(msg)
         if self.state is SystemState.DRAINING:
             if parent is None:
@@ -340,7 +277,7 @@ class ActorSystem:
         if known:
             self._registry.discard(ref)
             if not self.roots:
-                self._stop_waiting()
+                self._shutdown.roots_are_gone()
 
     # --- looking at it ---
 
@@ -371,6 +308,7 @@ class ActorSystem:
             raise UsageError(msg)
         with self.lock:
             self.state = SystemState.DRAINING
+            self._refuses = True
         started = self.clock.monotonic()
         over = self.loop.create_future()
         timer = self.clock.call_later(timeout, _set_done, over)
@@ -381,7 +319,7 @@ class ActorSystem:
         finally:
             timer.cancel()
             self.quiet = None
-        busy = [cell for cell in self._all_cells() if cell in self.running or cell.is_busy()] if self._is_busy() else []
+        busy = [cell for cell in self.cells() if cell in self.running or cell.is_busy()] if self._is_busy() else []
         return DrainReport(
             drained=not busy,
             seconds=self.clock.monotonic() - started,
@@ -398,23 +336,23 @@ class ActorSystem:
             _set_done(self.quiet)
 
     def _on_quiet(self) -> None:
-        self._registry.sweep()
+        self._registry.sweep(100)
         self.look_again()
 
     # --- for the rest of the runtime ---
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the worker threads, with the caller's context variables."""
-        if self._workers is None:
-            self._workers = ThreadPoolExecutor(self._worker_threads, thread_name_prefix=f"{self.name}-worker")
+        if self.workers is None:
+            self.workers = ThreadPoolExecutor(self._worker_threads, thread_name_prefix=f"{self.name}-worker")
         context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._workers, partial(context.run, function, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self.workers, partial(context.run, function, *args, **kwargs))
 
     def run_task(self, coro: Coroutine[Any, Any, Any], context: contextvars.Context) -> None:
         """Run a coroutine in a task of the system's own. On the loop's thread."""
         task = asyncio.Task(coro, loop=self.loop, context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def on_loop(self, function: Callable[..., object], *args: Any) -> None:
         """Call on the loop's thread: now, if this is it."""
@@ -437,33 +375,3 @@ class ActorSystem:
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-# --- fork: a child process has the memory, but none of the threads and no loop that runs ---
-
-_systems: weakref.WeakSet[ActorSystem] = weakref.WeakSet()
-
-
-def _before_fork() -> None:
-    # So that no mailbox is in the middle of something in the child.
-    for system in list(_systems):
-        system.lock.acquire()
-
-
-def _after_fork_in_parent() -> None:
-    for system in list(_systems):
-        system.lock.release()
-
-
-def _after_fork_in_child() -> None:
-    for system in list(_systems):
-        system.lock.release()
-        if system.is_running:
-            system.fault = (
-                f"{system!r} was made before this process was forked (now process {os.getpid()}): its event loop and threads do not exist here. "
-                "Make a system of its own in each process, after the fork."
-            )
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

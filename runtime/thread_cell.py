@@ -17,14 +17,15 @@ from types import CoroutineType
 from typing import Any
 
 from . import lifecycle
-from .cell import SPECIAL, Cell
+from .cell import Cell
 from .directory import enter_thread
-from .errors import ActorFailed, HandlerCancelled
+from .envelope import Envelope, Notice
 from .future import ActorFuture
-from .mailbox import Envelope, MailboxClosed, Notice
+from .mailbox import MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, StopRequest, WaitRequest
-from .phase import Phase
-from .replies import answer, answer_error, handler_name
+from .phase import OPEN, RUNNING, STARTING, STOPPED
+from .receive import SPECIAL, handler_name
+from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import Outcome
 from .supervision import Stop
 
@@ -47,8 +48,8 @@ class ThreadCell(Cell):
 
     @property
     def state(self) -> str:
-        if self.phase is Phase.RUNNING and self.handling is None:
-            return Phase.OPEN.value
+        if self.phase is RUNNING and self.handling is None:
+            return OPEN.value
         return self.phase.value
 
     @property
@@ -60,6 +61,16 @@ class ThreadCell(Cell):
         self.thread = threading.Thread(target=self._main, name=self.name, daemon=self.actor_class.use_daemon_thread)
         self.thread.start()
         self.system.on_loop(self._start)
+
+    def visit(self) -> bool:
+        """The dispatcher never comes: the thread waits on the mailbox itself."""
+        return False
+
+    def handle(self, envelope: Envelope, started: float) -> float:
+        raise NotImplementedError  # only an idle actor is asked to, and this one never says that it is
+
+    def is_idle(self) -> bool:
+        return False  # it is the thread that handles
 
     def is_busy(self) -> bool:
         return self.handling is not None or len(self.mailbox) > 0
@@ -73,7 +84,7 @@ class ThreadCell(Cell):
         if isinstance(request, StopRequest | WaitRequest | CancelRequest):
             if seal:
                 self.mailbox.seal()
-            if self.phase is Phase.STOPPED:
+            if self.phase is STOPPED:
                 return False
             self.system.on_loop(self._control_or_ended, envelope)
             return True
@@ -87,7 +98,7 @@ class ThreadCell(Cell):
         return self.thread is not None and self.thread.ident == ident
 
     def go_on(self) -> None:
-        self.phase = Phase.RUNNING
+        self.phase = RUNNING
         self.mailbox.come_back()
         self._jobs.put(self._work)
 
@@ -105,8 +116,8 @@ class ThreadCell(Cell):
 
     def _start(self) -> None:
         self.system.threads[self] = None
-        if self.phase is Phase.STARTING and self.task is None:
-            self.run_task(self._starting(), Phase.STARTING)
+        if self.phase is STARTING and self.task is None:
+            self.run_task(self._starting(), STARTING)
 
     async def _starting(self) -> None:
         error = await self.call("on_start")
@@ -117,15 +128,15 @@ class ThreadCell(Cell):
             self.reopen()
 
     def _control_or_ended(self, envelope: Envelope) -> None:
-        if self.phase is Phase.STOPPED:
+        if self.phase is STOPPED:
             if isinstance(envelope.reply_to, ActorFuture):
-                envelope.reply_to.settle(True)  # noqa: FBT003 -- the reply of stop(): it was alive when it was asked
+                envelope.reply_to.settle(True)
         else:
-            self._control(envelope)
+            self.control(envelope)
 
     def _work_ended(self, failure: tuple[BaseException, str] | None) -> None:
         """The thread has turned from work to jobs."""
-        if self.phase is not Phase.RUNNING:
+        if self.phase is not RUNNING:
             return  # given up at the end of the system
         if failure is not None:
             lifecycle.fail(self, *failure)
@@ -133,10 +144,10 @@ class ThreadCell(Cell):
             lifecycle.stop(self)
 
     async def call(self, hook: str, *args: Any) -> BaseException | None:
-        return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)).error)
+        return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)))
 
     async def rebuild(self) -> BaseException | None:
-        return await self._in_thread(lambda: self._run("__init__", self.build).error)
+        return await self._in_thread(lambda: self._run("__init__", self.build))
 
     async def release(self) -> None:
         if self.thread is None:
@@ -148,9 +159,10 @@ class ThreadCell(Cell):
         self.thread.join()  # it has nothing left to do but to end
         self.system.threads.pop(self, None)
 
-    async def _in_thread(self, job: Callable[[], Any]) -> Any:
-        done = self.system.loop.create_future()
-        self._jobs.put(lambda: self._report(_set, done, job()))
+    async def _in_thread(self, job: Callable[[], Outcome]) -> BaseException | None:
+        """Have the thread do it. Returns what it raised."""
+        done: asyncio.Future[BaseException | None] = self.system.loop.create_future()
+        self._jobs.put(lambda: self._report(_set, done, job().error))
         return await done
 
     # --- in the thread ---
@@ -202,14 +214,12 @@ class ThreadCell(Cell):
         handler = handler_name(message)
         special = SPECIAL.get(type(message))
         started = perf_counter()
-        if special is None:
-            outcome = self._run(handler, lambda: self.actor.on_receive(message))  # type: ignore[union-attr]  # there is one while it works
-        else:
-            outcome = self._run(handler, lambda: special(self, message))
+        receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
+        outcome = self._run(handler, receive)
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
-        if seconds > monitor.slowest_seconds:
+        if seconds > monitor.notable:
             monitor.took(self.path, handler, seconds)
         cancelled, self.cancelling = self.cancelling, False
         error = outcome.error
@@ -217,14 +227,12 @@ class ThreadCell(Cell):
             self._answer(answer, reply_to, outcome.value)
             return None
         if cancelled and isinstance(error, asyncio.CancelledError):
-            text = f"{self.path} was cancelled in {handler} before it had a reply."
-            self._answer(answer_error, reply_to, HandlerCancelled(text, actor=self.path, message=message))
+            self._answer(answer_error, reply_to, cancelled_error(self.path, message))
             return None
         if reply_to is not None and isinstance(error, Exception):
             self._answer(answer_error, reply_to, error)
             return None
-        text = f"{self.path} crashed with {type(error).__name__} in {handler} while it handled this message. Its supervisor decides what becomes of it."
-        self._answer(answer_error, reply_to, ActorFailed(text, actor=self.path, message=message))
+        self._answer(answer_error, reply_to, crashed_error(self.path, message, error))
         return error
 
     def _answer(self, how: Callable[[Any, Any], None], reply_to: Any, what: Any) -> None:

@@ -30,6 +30,10 @@ class ThreadedSystem:
         self._thread: threading.Thread | None = None
         self._leave: asyncio.Event | None = None
 
+    @classmethod
+    def named(cls, name: str) -> ThreadedSystem:
+        return cls(ActorSystem(name))
+
     def __enter__(self) -> ActorSystem:
         system = self.open()
         directory.enter_scope(system)
@@ -78,11 +82,3 @@ class ThreadedSystem:
             await self._leave.wait()
         finally:
             await self._system.stop()
-
-
-def _default() -> tuple[ActorSystem, Callable[[], None]]:
-    threaded = ThreadedSystem(ActorSystem("default"))
-    return threaded.open(), threaded.close
-
-
-directory.set_default(_default)

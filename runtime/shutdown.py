@@ -1,0 +1,90 @@
+"""The end of a system: how everything in it is stopped, and what happens to what does not stop.
+
+Owns: the waiting for the roots to end, its time limit, and the giving up of what is left after that. When it is done, whoever asked an actor of the system
+has been answered, even if a thread or a hook could not be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from . import lifecycle
+from .messages import Stopped
+from .monitor import logger
+
+if TYPE_CHECKING:
+    from .system import ActorSystem
+
+__all__ = ["Shutdown"]
+
+# Roots that are told to stop before the loop gets a look at everything else.
+_CHUNK = 256
+
+
+class Shutdown:
+    """The end of one system."""
+
+    def __init__(self, system: ActorSystem, timeout: float) -> None:
+        self._system = system
+        self._timeout = timeout  # for hooks and threads that do not end
+        self._roots_gone: asyncio.Future[None] | None = None
+
+    async def stop_all(self) -> None:
+        """Stop all actors, children before parents, and wait for that, but not for ever."""
+        system = self._system
+        for cell in tuple(system.running):
+            cell.cancel_handler()
+        # By the loop's own time, whatever the clock: leaving ends.
+        timer = system.loop.call_later(self._timeout, self._cancel_stragglers)
+        try:
+            for index, root in enumerate(tuple(system.roots), start=1):
+                lifecycle.request_stop(root)
+                if index % _CHUNK == 0:
+                    await asyncio.sleep(0)
+            if system.roots:
+                self._roots_gone = system.loop.create_future()
+                await self._roots_gone
+        finally:
+            timer.cancel()
+            self._roots_gone = None
+        for task in tuple(system.tasks):
+            task.cancel()
+        if system.tasks:
+            await asyncio.wait(system.tasks, timeout=self._timeout)
+
+    def roots_are_gone(self) -> None:
+        """Wait no longer."""
+        if self._roots_gone is not None and not self._roots_gone.done():
+            self._roots_gone.set_result(None)
+
+    def _cancel_stragglers(self) -> None:
+        """The time is over: what is still under way is cancelled; what does not end by that is given up."""
+        system = self._system
+        for cell in tuple(system.running):
+            logger.error("%s does not stop: after %g s, it is %s in %s. It is cancelled.", cell.path, self._timeout, cell.state, cell.handling or "no hook")
+            if cell.task is not None:
+                cell.task.cancel()
+        # Cancelled hooks need some turns of the loop to end, and so do the parents that wait for them.
+        system.loop.call_later(min(1.0, self._timeout), self.roots_are_gone)
+
+    def give_up_rest(self) -> None:
+        """End whatever has not ended, without waiting for it, children before parents."""
+        system = self._system
+        for cell in reversed(system.cells()):
+            logger.error(
+                "%s is given up: it was %s, in %s.%s",
+                cell.path,
+                cell.state,
+                cell.handling or "no handler",
+                " Its thread goes on until that returns." if cell.owns_thread else "",
+            )
+            if cell.task is not None:
+                cell.task.cancel()
+            cell.end_task()
+            cell.end(Stopped())
+        for task in system.tasks:
+            task.cancel()
+        if system.workers is not None:
+            system.workers.shutdown(wait=False, cancel_futures=True)
+            system.workers = None
