@@ -2,15 +2,18 @@
 
 Files, each importing only from those above it (but for `cell`, `lifecycle` and `ref`, which are one thing in three parts):
 
-    errors, clock, supervision    what can go wrong; where time comes from; what to do with a failed child, as data
-    mailbox, future               the one queue; the reply that is still to come
-    messages, steps, monitor      what the runtime itself sends; a user's coroutine, driven by hand; the counters
-    dispatcher, directory         who is next; which system is where
-    ref, cell, lifecycle          an actor from outside, from inside, and through its life
-    thread_cell                   the same for an actor with a thread of its own
-    actor                         what users subclass
-    stats, system, threaded       a look from outside; where actors live; the same in a thread
-    testing                       the clock that is moved by hand
+    errors, clock                       what can go wrong; where time comes from
+    supervision, phase                  what to do with a failed child, and where an actor is in its life, as data
+    envelope, mailbox                   what is sent; the one queue that it waits in
+    directory, fork                     which system is where; what a forked process gets
+    future, waiting                     the reply that is still to come; waiting for room in a mailbox
+    messages, receive, replies          what the runtime itself sends; what proxies send; what whoever asked is told
+    steps, monitor, dispatcher          a user's coroutine, driven by hand; the counters; who is next
+    ref, cell, lifecycle                an actor from outside, from inside, and through its life
+    loop_cell, thread_cell              the handling of messages, on the loop and in a thread
+    actor                               what users subclass
+    stats, shutdown, system, threaded   a look from outside; the end; where actors live; the same in a thread
+    testing                             the clock that is moved by hand
 
 It knows no agent, and never imports `understudy.actors`.
 """

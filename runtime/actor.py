@@ -94,6 +94,7 @@ class Actor(pykka.Actor):
             msg = f"{name} is an actor: spawn it with system.spawn({name}, ...), self.spawn({name}, ...) or {name}.start(...), instead of calling it."
             raise UsageError(msg)
         self._cell: Cell = cell
+        cell.actor = self  # so that a proxy to itself can be made here
 
     @classmethod
     def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:

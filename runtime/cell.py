@@ -180,6 +180,10 @@ class Cell(ABC):
         """End the asynchronous handler that is under way, if there is one."""
 
     @abstractmethod
+    def interrupt(self) -> None:
+        """The system is being left: cut short what is under way, unless it is for cleaning up."""
+
+    @abstractmethod
     def decide_on(self, request: ChildFailed) -> None:
         """Have the actor say what becomes of its failed child, and tell `lifecycle.decided`."""
 
@@ -190,6 +194,10 @@ class Cell(ABC):
     @abstractmethod
     def is_idle(self) -> bool:
         """Whether a message could be handled at once, on the loop's thread."""
+
+    def holds_thread(self) -> bool:
+        """Whether there is a thread that has to be ended."""
+        return False
 
     def is_own_thread(self, ident: int) -> bool:
         """Whether this is the thread that the actor alone runs in."""
@@ -277,7 +285,7 @@ class Cell(ABC):
         self.task = None
         system = self.system
         system.running.pop(self, None)
-        if system.quiet is not None:
+        if system.waiting_for_quiet:
             system.look_again()
 
     def reopen(self) -> None:
@@ -355,9 +363,11 @@ class Cell(ABC):
         if self.phase is STOPPED:
             return  # it had been given up, and its last hook has ended all the same
         self.phase = STOPPED
-        self.closing = True
         self.actor = None
         system = self.system
+        if not self.closing:
+            system.leaving(self)
+            self.closing = True
         ref = self.ref
         left = self.mailbox.close()
         with system.lock:
@@ -368,7 +378,7 @@ class Cell(ABC):
                 if watched.watchers is not None:
                     watched.watchers.pop(self, None)
         if ref is not None:
-            system.ended(self, ref)
+            system.ended(self)
             for watcher in watchers or ():
                 watcher.notify(Terminated(ref, ending))
         self.settle_left(left)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pykka
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["Roots", "current_system", "enter_loop", "enter_scope", "enter_thread", "leave_loop", "leave_scope"]
+__all__ = ["Roots", "current_system", "enter_loop", "enter_scope", "enter_thread", "leave_loop", "leave_scope", "thread_wait"]
+
+Wait: TypeAlias = Callable[[threading.Event, Callable[[], bool], float | None], bool]
 
 _lock = threading.Lock()
 _making_default = threading.Lock()  # held while the default system is entered, which takes the other one
@@ -50,9 +53,20 @@ def leave_scope(system: ActorSystem) -> None:
         _scopes.remove(system)
 
 
-def enter_thread(system: ActorSystem) -> None:
-    """The calling thread is a thread actor's."""
+def enter_thread(system: ActorSystem, wait: Wait) -> None:
+    """The calling thread is a thread actor's. `wait` is how it waits for something: there may be decisions to take meanwhile."""
     _of_thread.system = system
+    _of_thread.wait = wait
+
+
+def thread_wait() -> Wait:
+    """How the calling thread waits for an event that others set when something is done."""
+    wait: Wait = getattr(_of_thread, "wait", _just_wait)
+    return wait
+
+
+def _just_wait(event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
+    return event.wait(timeout) or done()
 
 
 def current_system() -> ActorSystem:
@@ -103,6 +117,8 @@ class Roots:
     def discard(self, ref: ActorRef[Any]) -> None:
         refs = pykka.ActorRegistry._actor_refs
         with pykka.ActorRegistry._actor_refs_lock:
+            if id(ref) in self._ended:
+                return
             if len(refs) >= self._LONG or self._ended:
                 self._ended[id(ref)] = ref
             elif ref in refs:

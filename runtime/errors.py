@@ -62,7 +62,7 @@ class AskTimeout(UnderstudyError, pykka.Timeout, TimeoutError):
 
 
 class HandlerCancelled(UnderstudyError):
-    """The handler was cancelled by `ActorRef.cancel()`, or by the end of its system, before it had a reply."""
+    """The handler was cancelled by `ActorRef.cancel()` before it had a reply."""
 
 
 class MailboxFull(UnderstudyError):

@@ -11,17 +11,20 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pykka
 
+from .directory import thread_wait
 from .errors import AskTimeout, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ActorFuture"]
+__all__ = ["ActorFuture", "waker"]
+
+_SET_TWICE = "This future already has its value, or is derived from other futures."
 
 T = TypeVar("T")
 J = TypeVar("J")
@@ -43,7 +46,6 @@ class ActorFuture(pykka.Future[T]):
         self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._callbacks: list[Callable[[], object]] = []  # emptied when the future is done
-        self._wait_hook: Callable[[], Awaitable[T]] | None = None  # how to await a future that was derived from others
 
     def __repr__(self) -> str:
         return f"<ActorFuture {'done' if self._done else 'pending'}>"
@@ -57,8 +59,7 @@ class ActorFuture(pykka.Future[T]):
     def set(self, value: T | None = None) -> None:
         """Set the value. A future is set once: a second time is a `UsageError`."""
         if not self.settle(value):
-            msg = "This future already has its value, or is derived from other futures."
-            raise UsageError(msg)
+            raise UsageError(_SET_TWICE)
 
     def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
         """Set an exception, given as itself or as `sys.exc_info()`; without one, the exception that is being handled."""
@@ -67,8 +68,14 @@ class ActorFuture(pykka.Future[T]):
             msg = "set_exception() was given no exception, and none is being handled."
             raise UsageError(msg)
         if not self.settle(error=error):
-            msg = "This future already has its value, or is derived from other futures."
-            raise UsageError(msg)
+            raise UsageError(_SET_TWICE)
+
+    def set_get_hook(self, func: Callable[[float | None], T]) -> None:
+        """Have `get()` call this instead: for futures that are derived from others."""
+        with self._lock:
+            if self._done:
+                raise UsageError(_SET_TWICE)
+            super().set_get_hook(func)
 
     def settle(self, value: Any = None, *, error: BaseException | None = None) -> bool:
         """Set value or exception, if nobody was faster. Returns whether it was."""
@@ -98,8 +105,6 @@ class ActorFuture(pykka.Future[T]):
         return self._result()
 
     def __await__(self) -> Generator[Any, None, T]:
-        if self._wait_hook is not None:
-            return self._wait_hook().__await__()
         return self._wait().__await__()
 
     __iter__ = __await__
@@ -110,14 +115,7 @@ class ActorFuture(pykka.Future[T]):
         if not self._done:
             loop = asyncio.get_running_loop()
             woken: asyncio.Future[None] = loop.create_future()
-            thread = threading.get_ident()
-
-            def wake() -> None:
-                if threading.get_ident() == thread:
-                    _wake(woken)
-                elif not loop.is_closed():  # closed: nobody is left to wake
-                    loop.call_soon_threadsafe(_wake, woken)
-
+            wake = waker(loop, woken)
             if self._add_callback(wake):
                 try:
                     await woken
@@ -135,7 +133,7 @@ class ActorFuture(pykka.Future[T]):
         event = threading.Event()
         if self._add_callback(event.set):
             try:
-                if not event.wait(timeout):
+                if not thread_wait()(event, self.done, timeout):
                     msg = f"No reply within {timeout} seconds."
                     raise AskTimeout(msg)
             finally:
@@ -160,19 +158,13 @@ class ActorFuture(pykka.Future[T]):
 
     # --- deriving: as pykka has it, and awaitable, too ---
 
-    def _derive(self, get: Callable[[float | None], Any], wait: Callable[[], Awaitable[Any]]) -> ActorFuture[Any]:
-        future: ActorFuture[Any] = type(self)(self._loop_thread)
-        future.set_get_hook(get)
-        future._wait_hook = wait
-        return future
-
     def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
         """A future of `func(value)`."""
 
         async def wait() -> M:
             return func(await self)
 
-        return self._derive(lambda timeout: func(self.get(timeout=timeout)), wait)
+        return DerivedFuture((self,), lambda timeout: func(self.get(timeout=timeout)), wait)
 
     def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:
         """A future of the items for which `func(item)` is true."""
@@ -184,7 +176,7 @@ class ActorFuture(pykka.Future[T]):
 
     def join(self, *futures: pykka.Future[Any]) -> ActorFuture[Iterable[Any]]:
         """A future of the list of all the values: this one's first."""
-        sources = [self, *futures]
+        sources = (self, *futures)
 
         def get(timeout: float | None) -> list[Any]:
             deadline = None if timeout is None else time.monotonic() + timeout
@@ -193,9 +185,57 @@ class ActorFuture(pykka.Future[T]):
         async def wait() -> list[Any]:
             return [await f for f in sources]
 
-        return self._derive(get, wait)
+        return DerivedFuture(sources, get, wait)
 
 
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)
+class DerivedFuture(ActorFuture[T]):
+    """A future that is computed from others when somebody wants its value: once, unless that fails."""
+
+    def __init__(self, sources: Sequence[pykka.Future[Any]], get: Callable[[float | None], T], wait: Callable[[], Awaitable[T]]) -> None:
+        super().__init__()
+        self._sources = sources
+        self._compute = get
+        self._compute_waiting = wait
+
+    def done(self) -> bool:
+        return self._done or all(source.done() for source in self._sources if isinstance(source, ActorFuture))
+
+    def set(self, value: T | None = None) -> None:  # noqa: ARG002 -- refused, as all three
+        raise UsageError(_SET_TWICE)
+
+    def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:  # noqa: ARG002
+        raise UsageError(_SET_TWICE)
+
+    def set_get_hook(self, func: Callable[[float | None], T]) -> None:  # noqa: ARG002
+        raise UsageError(_SET_TWICE)
+
+    def get(self, *, timeout: float | None = None) -> T:
+        if not self._done:
+            self.settle(self._compute(timeout))
+        return self._result()
+
+    async def _wait(self) -> T:
+        if not self._done:
+            self.settle(await self._compute_waiting())
+        return self._result()
+
+
+def waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
+    """What wakes whoever awaits `woken` on this loop, from any thread. Where the loop has been closed, nobody is left to wake."""
+    thread = threading.get_ident()
+
+    def set_it() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    def wake() -> None:
+        try:
+            if threading.get_ident() == thread:
+                set_it()
+            else:
+                loop.call_soon_threadsafe(set_it)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    return wake

@@ -14,6 +14,7 @@ Every failure is logged once, here.
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, St
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "stop"]
+__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop"]
 
 # Children that are told to stop before the loop gets a look at everything else.
 _CHUNK = 256
@@ -37,6 +38,7 @@ _UNSTARTED = ("__init__", "on_start")
 def start(cell: Cell) -> bool:
     """Call `on_start`. Returns whether the actor is open now; if not, it will be, or it has failed."""
     assert cell.actor is not None
+    began = perf_counter()
     try:
         result = cell.context.run(cell.actor.on_start)
     except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
@@ -45,17 +47,26 @@ def start(cell: Cell) -> bool:
     if type(result) is CoroutineType:
         cell.run_task(_finish_start(cell, result), STARTING)
         return False
+    cell.held_in("on_start")(perf_counter() - began)
     cell.phase = OPEN
     return True
 
 
 async def _finish_start(cell: Cell, result: Any) -> None:
-    error = await cell.finish_hook("on_start", result)
+    started(cell, await cell.finish_hook("on_start", result), "on_start")
+
+
+def started(cell: Cell, error: BaseException | None, during: str) -> None:
+    """The making of an instance or its `on_start` has ended, in the cell's task."""
     cell.end_task()
-    if error is not None:
-        fail(cell, error, "on_start")
-    else:
+    cut_short, cell.cancelling = cell.cancelling, False
+    if error is None:
         cell.reopen()
+    elif cut_short and isinstance(error, asyncio.CancelledError):
+        _close(cell)
+        stop(cell, hook=False)
+    else:
+        fail(cell, error, during)
 
 
 # --- failure ---
@@ -149,6 +160,7 @@ def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
     await _stop_children(cell)
+    cell.escalated = None  # it was one of theirs
     if during not in _UNSTARTED:
         await _call_on_failure(cell, error)
     cell.actor = None
@@ -171,11 +183,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
     if failure is None:
         stage = "on_start"
         failure = await cell.call("on_start")
-    cell.end_task()
-    if failure is not None:
-        fail(cell, failure, stage)
-    else:
-        cell.reopen()
+    started(cell, failure, stage)
 
 
 def wake(cell: Cell) -> None:
@@ -205,11 +213,14 @@ def begin_stop(cell: Cell) -> None:
     elif cell.failure is not None:
         apply(cell, Stop(), *cell.failure)
     elif cell.system.closing:
-        cell.cancel_handler()
+        cell.interrupt()
 
 
 def abandon(cell: Cell) -> None:
-    """An actor whose instance could not be made, or that came too late: there was never anybody to tell."""
+    """An actor whose instance could not be made, or that came too late: stop what its `__init__` has spawned."""
+    with cell.system.lock:
+        cell.parent = None
+        cell.system.roots[cell] = None  # so that the system waits for it
     begin_stop(cell)
 
 
@@ -224,6 +235,7 @@ def request_stop(cell: Cell) -> None:
 def _close(cell: Cell) -> None:
     with cell.system.lock:
         cell.closing = True
+    cell.system.leaving(cell)
     cell.settle_left(cell.mailbox.close_work())
 
 
@@ -233,7 +245,7 @@ def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -
         return
     traits = cell.actor_class._traits
     has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
-    if not cell.children and not has_hook and not cell.owns_thread:
+    if not cell.children and not has_hook and not cell.holds_thread():
         # Most actors, and the only way to stop very many of them in no time.
         cell.system.running.pop(cell, None)
         cell.end(Stopped() if error is None else Failed(error))

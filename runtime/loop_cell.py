@@ -117,7 +117,7 @@ class LoopCell(Cell):
                 answer(envelope.reply_to, outcome.value)
         elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
             if envelope.reply_to is not None:
-                answer_error(envelope.reply_to, cancelled_error(self.path, envelope.message))
+                answer_error(envelope.reply_to, cancelled_error(self, envelope.message))
         else:
             self._failed(envelope, outcome.error)
         if self.phase is RUNNING:
@@ -130,7 +130,7 @@ class LoopCell(Cell):
             if isinstance(error, Exception):
                 answer_error(reply_to, error)
                 return
-            answer_error(reply_to, crashed_error(self.path, envelope.message, error))
+            answer_error(reply_to, crashed_error(self, envelope.message, error))
         lifecycle.fail(self, error, handler_name(envelope.message))
 
     def go_on(self) -> None:
@@ -140,6 +140,11 @@ class LoopCell(Cell):
 
     def cancel_handler(self) -> None:
         if self.phase is RUNNING and self.task is not None and not self.cancelling:
+            self.cancelling = True
+            self.task.cancel()
+
+    def interrupt(self) -> None:
+        if self.phase in (RUNNING, STARTING) and self.task is not None and not self.cancelling:
             self.cancelling = True
             self.task.cancel()
 

@@ -99,6 +99,11 @@ class Mailbox:
         return f"<Mailbox {self._state.name.lower()}, {len(self)} waiting>"
 
     @property
+    def is_engaged(self) -> bool:
+        """Whether somebody has been told to take, and has not found nothing yet."""
+        return self._engaged
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing waits, and nobody has been told to take."""
         return not self._engaged and self._state is _OPEN

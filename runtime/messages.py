@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .ref import ActorRef
 
-__all__ = ["CancelRequest", "ChildEscalated", "ChildFailed", "Control", "Ending", "Failed", "StopRequest", "Stopped", "Terminated", "WaitRequest"]
+__all__ = ["CancelRequest", "ChildEscalated", "ChildFailed", "Control", "Ending", "Failed", "Look", "StopRequest", "Stopped", "Terminated", "WaitRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,13 @@ class ChildEscalated(Control):
 
 
 @dataclass(frozen=True, slots=True)
-class ChildFailed(Control):
-    """A child of a thread actor failed: the thread is to decide what becomes of it."""
+class Look(Control):
+    """Something has come up that the thread of a thread actor is to see to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFailed:
+    """A child has failed: its parent is to decide what becomes of it."""
 
     child: Cell
     error: BaseException

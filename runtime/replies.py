@@ -103,11 +103,16 @@ def timeout_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
     return AskTimeout(text, actor=path, message=message)
 
 
-def cancelled_error(path: str, message: Any) -> HandlerCancelled:
+def cancelled_error(cell: Cell, message: Any) -> HandlerCancelled | ActorDeadError:
+    path = cell.path
+    if cell.system.closing:
+        text = f"{path}: the system was left while the actor was in {handler_name(message)}, before it had a reply. To let work be done first: drain()."
+        return ActorDeadError(text, actor=path, message=message)
     text = f"{path} was cancelled in {handler_name(message)} before it had a reply."
     return HandlerCancelled(text, actor=path, message=message)
 
 
-def crashed_error(path: str, message: Any, error: BaseException) -> ActorFailed:
+def crashed_error(cell: Cell, message: Any, error: BaseException) -> ActorFailed:
+    path = cell.path
     text = f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled this message. Its supervisor decides what becomes of it."
     return ActorFailed(text, actor=path, message=message)

@@ -34,7 +34,7 @@ class Shutdown:
         """Stop all actors, children before parents, and wait for that, but not for ever."""
         system = self._system
         for cell in tuple(system.running):
-            cell.cancel_handler()
+            cell.interrupt()
         # By the loop's own time, whatever the clock: leaving ends.
         timer = system.loop.call_later(self._timeout, self._cancel_stragglers)
         try:

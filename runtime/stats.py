@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["ActorNode", "DrainReport", "SystemStats", "take_stats", "take_tree", "walk"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ActorNode:
     """An actor and what is below it. `str(node)` draws the tree."""
 
     name: str
-    path: str
     class_name: str
     state: str
     depth: int
@@ -34,6 +33,14 @@ class ActorNode:
     ref: ActorRef[Any] | None
     """None for the system itself, which is the root of the tree."""
     children: tuple[ActorNode, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The names from the root to this actor; of the system itself, nothing."""
+        return "" if self.ref is None else self.ref.path
+
+    def __repr__(self) -> str:
+        return f"<ActorNode {self.name} ({self.class_name}, {self.state}), {len(self.children)} children>"
 
     def walk(self) -> Iterator[tuple[int, ActorNode]]:
         """All the nodes with their levels, parents before children."""
@@ -133,6 +140,6 @@ def take_tree(system: ActorSystem) -> ActorNode:
     below: dict[Cell | None, list[ActorNode]] = {}
     for cell in reversed(cells):
         children = tuple(reversed(below.pop(cell, [])))
-        node = ActorNode(cell.name, cell.path, cell.actor_class.__name__, cell.state, len(cell.mailbox), cell.own_ref(), children)
+        node = ActorNode(cell.name, cell.actor_class.__name__, cell.state, len(cell.mailbox), cell.own_ref(), children)
         below.setdefault(cell.parent, []).append(node)
-    return ActorNode(system.name, "", "ActorSystem", system.state.value, 0, None, tuple(reversed(below.get(None, []))))
+    return ActorNode(system.name, "ActorSystem", system.state.value, 0, None, tuple(reversed(below.get(None, []))))

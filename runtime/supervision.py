@@ -30,10 +30,11 @@ class Backoff:
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if self.initial < 0 or self.maximum < 0:
+        # Written so that nan, which is neither less nor more than anything, is refused as well.
+        if not (self.initial >= 0 and self.maximum >= 0):
             msg = f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and must not be negative."
             raise UsageError(msg)
-        if self.factor < 1:
+        if not self.factor >= 1:
             msg = f"Backoff: factor={self.factor} would make the delays shrink; give 1 or more."
             raise UsageError(msg)
         if not 0 <= self.jitter <= 1:
@@ -70,8 +71,11 @@ class Restart:
         if self.max_restarts < 0:
             msg = f"Restart: max_restarts={self.max_restarts} must not be negative."
             raise UsageError(msg)
-        if self.within <= 0:
+        if not self.within > 0:
             msg = f"Restart: within={self.within} is a span of seconds, and must be more than 0."
+            raise UsageError(msg)
+        if not isinstance(self.backoff, Backoff):
+            msg = f"Restart: backoff={self.backoff!r} is no Backoff; write for example backoff=Backoff(initial=0.5)."
             raise UsageError(msg)
 
 

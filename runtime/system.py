@@ -28,13 +28,13 @@ from .loop_cell import LoopCell
 from .monitor import DeadLetter, Monitor, logger
 from .shutdown import Shutdown
 from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree, walk
+from .supervision import Directive, Supervision
 from .thread_cell import ThreadCell
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .ref import ActorRef
-    from .supervision import Supervision
     from .threaded import ThreadedSystem
 
 __all__ = ["ActorSystem", "SystemState"]
@@ -104,7 +104,7 @@ class ActorSystem:
         self.workers: ThreadPoolExecutor | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
-        self.quiet: asyncio.Future[None] | None = None  # set when something may have become quiet, while somebody drains
+        self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # set when something has ended, while somebody drains
         self._stopped: asyncio.Event | None = None
         self._shutdown = Shutdown(self, stop_timeout)
         fork.watch(self)
@@ -167,6 +167,7 @@ class ActorSystem:
             directory.leave_loop(self.loop)
             self._registry.sweep()
             self.state = SystemState.STOPPED
+            self.dispatcher.thread = 0  # numbers of threads are given again: this one is no longer the loop's
             self._stopped.set()
             self._stopped = None
 
@@ -176,10 +177,15 @@ class ActorSystem:
 
     def _loop_is_closed(self) -> None:
         """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
+        if self.fault is not None or not self.is_running:
+            return
         self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
         logger.error(self.fault)
+        self.dispatcher.thread = 0
         for cell in self.cells():
             cell.settle_left(cell.mailbox.close())
+            for future in cell.ended or ():
+                future.settle(True)
 
     @property
     def is_running(self) -> bool:
@@ -220,6 +226,9 @@ class ActorSystem:
         traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
         if traits is None or not isinstance(actor_class, type):
             msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
+            raise UsageError(msg)
+        if supervision is not None and not isinstance(supervision, Directive):
+            msg = f"spawn({actor_class.__name__}, supervision={supervision!r}): give Restart(), Resume(), Stop() or Escalate(), or leave it out."
             raise UsageError(msg)
         cell = (ThreadCell if traits.owns_thread else LoopCell)(
             self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
@@ -267,17 +276,20 @@ class ActorSystem:
             msg = f"{name} cannot be spawned: {self!r} is {self.state.value}. Make a new system."
             raise UsageError(msg)
 
-    def ended(self, cell: Cell, ref: ActorRef[Any]) -> None:
+    def ended(self, cell: Cell) -> None:
         """An actor is no more."""
         if cell.parent is not None:
             lifecycle.child_ended(cell.parent, cell)
             return
         with self.lock:
             known = self.roots.pop(cell, self) is None
-        if known:
-            self._registry.discard(ref)
-            if not self.roots:
-                self._shutdown.roots_are_gone()
+        if known and not self.roots:
+            self._shutdown.roots_are_gone()
+
+    def leaving(self, cell: Cell) -> None:
+        """An actor is about to stop: pykka's registry knows it no longer. From any thread."""
+        if cell.parent is None:
+            self._registry.discard(cell.own_ref())
 
     # --- looking at it ---
 
@@ -314,11 +326,14 @@ class ActorSystem:
         timer = self.clock.call_later(timeout, _set_done, over)
         try:
             while self._is_busy() and not over.done():
-                self.quiet = self.loop.create_future()
-                await asyncio.wait((self.quiet, over), return_when=asyncio.FIRST_COMPLETED)
+                quiet: asyncio.Future[None] = self.loop.create_future()
+                self.waiting_for_quiet.add(quiet)
+                try:
+                    await asyncio.wait((quiet, over), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    self.waiting_for_quiet.discard(quiet)
         finally:
             timer.cancel()
-            self.quiet = None
         busy = [cell for cell in self.cells() if cell in self.running or cell.is_busy()] if self._is_busy() else []
         return DrainReport(
             drained=not busy,
@@ -332,8 +347,8 @@ class ActorSystem:
 
     def look_again(self) -> None:
         """Something has ended that a drain may have waited for."""
-        if self.quiet is not None:
-            _set_done(self.quiet)
+        for quiet in self.waiting_for_quiet:
+            _set_done(quiet)
 
     def _on_quiet(self) -> None:
         self._registry.sweep(100)
@@ -354,17 +369,19 @@ class ActorSystem:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def on_loop(self, function: Callable[..., object], *args: Any) -> None:
-        """Call on the loop's thread: now, if this is it."""
+    def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
+        """Call on the loop's thread: now, if this is it. Returns False if the loop is closed."""
         if get_ident() == self.dispatcher.thread:
             function(*args)
-            return
+            return True
         try:
             self.loop.call_soon_threadsafe(partial(function, *args))
         except RuntimeError:
             if not self.loop.is_closed():
                 raise
-            # Nobody is left whom it could concern: `_loop_is_closed` answers everybody.
+            self._loop_is_closed()
+            return False
+        return True
 
     def check(self) -> None:
         """Raise if nothing can be sent any more."""

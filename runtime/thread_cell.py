@@ -8,11 +8,13 @@ The thread never changes the phase, the tree or anything else that belongs to th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
-from time import perf_counter
+from time import monotonic, perf_counter
 from types import CoroutineType
 from typing import Any
 
@@ -22,11 +24,11 @@ from .directory import enter_thread
 from .envelope import Envelope, Notice
 from .future import ActorFuture
 from .mailbox import MailboxClosed
-from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, StopRequest, WaitRequest
+from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
 from .phase import OPEN, RUNNING, STARTING, STOPPED
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
-from .steps import Outcome
+from .steps import Outcome, Steps
 from .supervision import Stop
 
 __all__ = ["ThreadCell"]
@@ -35,7 +37,7 @@ __all__ = ["ThreadCell"]
 class ThreadCell(Cell):
     """One actor that owns a thread, from its spawn to its end."""
 
-    __slots__ = ("_inner", "_jobs", "_runner", "thread")
+    __slots__ = ("_cancelled", "_deciding", "_inner", "_jobs", "_runner", "_undecided", "_waiting", "_working", "thread")
 
     owns_thread = True
 
@@ -44,7 +46,12 @@ class ThreadCell(Cell):
         self.thread: threading.Thread | None = None
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()  # None: the thread may end
         self._runner: asyncio.Runner | None = None  # for asynchronous handlers, made in the thread when the first one comes
-        self._inner: asyncio.Task[Any] | None = None  # the asynchronous handler that is under way in the thread
+        self._inner: asyncio.Task[Any] | None = None  # the asynchronous handler that is, or was last, under way in the thread
+        self._undecided: deque[ChildFailed] = deque()  # failed children of which the thread is to say what becomes of them
+        self._deciding: set[asyncio.Task[Any]] = set()  # asynchronous decisions that are under way, in the thread
+        self._working = False  # whether the thread is at its mailbox, and not at its jobs; written by the thread
+        self._waiting: threading.Event | None = None  # what the thread blocks on, in a handler or hook that waits for a reply
+        self._cancelled: asyncio.Task[Any] | None = None  # the one that somebody asked the end of
 
     @property
     def state(self) -> str:
@@ -73,7 +80,7 @@ class ThreadCell(Cell):
         return False  # it is the thread that handles
 
     def is_busy(self) -> bool:
-        return self.handling is not None or len(self.mailbox) > 0
+        return self.mailbox.is_engaged or len(self.mailbox) > 0
 
     def wake(self) -> None:
         """The thread waits on the mailbox itself."""
@@ -86,16 +93,24 @@ class ThreadCell(Cell):
                 self.mailbox.seal()
             if self.phase is STOPPED:
                 return False
-            self.system.on_loop(self._control_or_ended, envelope)
-            return True
+            told = self.system.on_loop(self._control_or_ended, envelope)
+            if seal:
+                # The thread must not take any more work either: what it finds in its control lane makes it look.
+                with contextlib.suppress(MailboxClosed):
+                    self.mailbox.put_control(Notice(StopRequest()))
+            return told
         try:
             self.mailbox.put_control(envelope, seal=seal)
         except MailboxClosed:
             return False
         return True
 
+    def holds_thread(self) -> bool:
+        return self.thread is not None
+
     def is_own_thread(self, ident: int) -> bool:
-        return self.thread is not None and self.thread.ident == ident
+        # Numbers of threads are given again: one that has ended is nobody's.
+        return self.thread is not None and self.thread.ident == ident and self.thread.is_alive()
 
     def go_on(self) -> None:
         self.phase = RUNNING
@@ -103,14 +118,37 @@ class ThreadCell(Cell):
         self._jobs.put(self._work)
 
     def cancel_handler(self) -> None:
-        inner = self._inner
-        if inner is not None and not self.cancelling:
+        if self.phase is RUNNING:
+            self._cancel_inner()
+
+    def interrupt(self) -> None:
+        if self.phase is STARTING:
             self.cancelling = True
+        if self.phase in (RUNNING, STARTING):
+            self._cancel_inner()
+
+    def _cancel_inner(self) -> None:
+        inner = self._inner
+        if self.handling is not None and inner is not None and inner is not self._cancelled and not inner.done():
+            self._cancelled = inner
             inner.get_loop().call_soon_threadsafe(inner.cancel)
 
     def decide_on(self, request: ChildFailed) -> None:
-        if not self.post_control(request):
+        if self.closing or self.actor is None:
             lifecycle.decided(request, Stop(), None)
+            return
+        self._undecided.append(request)
+        # Now get the thread to look, whatever it is at: it may wait for that very child.
+        waiting, inner = self._waiting, self._inner
+        if waiting is not None:
+            waiting.set()
+        if inner is not None and not inner.done():
+            with contextlib.suppress(RuntimeError):  # it has ended, and its loop with it
+                inner.get_loop().call_soon_threadsafe(self._decide)
+        if self._working:
+            self.post_control(Look())
+        else:
+            self._jobs.put(self._decide)
 
     # --- procedures on the loop ---
 
@@ -120,12 +158,7 @@ class ThreadCell(Cell):
             self.run_task(self._starting(), STARTING)
 
     async def _starting(self) -> None:
-        error = await self.call("on_start")
-        self.end_task()
-        if error is not None:
-            lifecycle.fail(self, error, "on_start")
-        else:
-            self.reopen()
+        lifecycle.started(self, await self.call("on_start"), "on_start")
 
     def _control_or_ended(self, envelope: Envelope) -> None:
         if self.phase is STOPPED:
@@ -157,6 +190,10 @@ class ThreadCell(Cell):
         await ended
         self._jobs.put(None)
         self.thread.join()  # it has nothing left to do but to end
+
+    def end(self, ending: Ending) -> None:
+        super().end(ending)
+        self._jobs.put(None)  # where it was given up: the thread ends when it comes back from wherever it is
         self.system.threads.pop(self, None)
 
     async def _in_thread(self, job: Callable[[], Outcome]) -> BaseException | None:
@@ -168,7 +205,7 @@ class ThreadCell(Cell):
     # --- in the thread ---
 
     def _main(self) -> None:
-        enter_thread(self.system)
+        enter_thread(self.system, self._wait)
         try:
             while (job := self._jobs.get()) is not None:
                 job()
@@ -180,33 +217,78 @@ class ThreadCell(Cell):
         self.system.on_loop(function, *args)
 
     def _work(self) -> None:
-        """Take and handle until the mailbox is closed or something fails."""
+        self._working = True
+        self._decide()
+        ending = self._take_and_handle()
+        self._working = False
+        self._decide()
+        self._report(self._work_ended, ending)
+
+    def _take_and_handle(self) -> tuple[BaseException, str] | None:
+        """Until the mailbox is closed or something fails: returns that."""
         while (envelope := self._next()) is not None:
             message = envelope.message
-            if isinstance(message, ChildFailed):
-                self._decide(message)
+            if isinstance(message, Look):
+                self._decide()
             elif isinstance(message, ChildEscalated):
-                self._report(self._work_ended, (message.error, message.during))
-                return
+                return message.error, message.during
             elif isinstance(message, StopRequest):
-                self._report(self._control_or_ended, envelope)
+                if envelope.reply_to is not None:  # the last one of the work lane; that of the control lane has been told to the loop before
+                    self._report(self._control_or_ended, envelope)
+                break
             else:
                 error = self._handle_here(envelope)
                 if error is not None:
-                    self._report(self._work_ended, (error, handler_name(message)))
-                    return
-        self._report(self._work_ended, None)
+                    return error, handler_name(message)
+        return None
 
     def _next(self) -> Envelope | None:
-        if self.system.quiet is not None and not len(self.mailbox):
-            self._report(self.system.look_again)
-        return self.mailbox.wait_take()
+        envelope = self.mailbox.take()
+        if envelope is None:
+            if self.system.waiting_for_quiet:
+                self._report(self.system.look_again)
+            envelope = self.mailbox.wait_take()
+        return envelope
 
-    def _decide(self, request: ChildFailed) -> None:
-        assert self.actor is not None
-        actor, child = self.actor, request.child.ref
-        outcome = self._run("on_child_failure", lambda: actor.on_child_failure(child, request.error))  # type: ignore[arg-type]  # it lives
-        self._report(lifecycle.decided, request, outcome.value, outcome.error)
+    def _wait(self, event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Block in a handler or hook, but for the decisions that come up meanwhile."""
+        deadline = None if timeout is None else monotonic() + timeout
+        outer, self._waiting = self._waiting, event
+        try:
+            while not done():
+                if not event.wait(None if deadline is None else max(0.0, deadline - monotonic())):
+                    return done()
+                event.clear()
+                self._decide()
+        finally:
+            self._waiting = outer
+        return True
+
+    def _decide(self) -> None:
+        """Say what becomes of failed children. Also called within a handler that waits."""
+        while self._undecided:
+            request = self._undecided.popleft()
+            try:
+                # In a context of its own: the actor's may be entered already, further down this very stack.
+                result = contextvars.copy_context().run(self.actor.on_child_failure, request.child.own_ref(), request.error)  # type: ignore[union-attr]
+                if type(result) is CoroutineType:
+                    self._decide_async(request, result)
+                    continue
+            except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
+                self._report(lifecycle.decided, request, None, error)
+            else:
+                self._report(lifecycle.decided, request, result, None)
+
+    def _decide_async(self, request: ChildFailed, coro: Coroutine[Any, Any, Any]) -> None:
+        inner = self._inner
+        if inner is None or inner.done():
+            self._report(lifecycle.decided, request, self._run_async(coro), None)
+        else:
+            # Its own loop is running, further down this very stack.
+            done = lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)  # noqa: E731
+            task = inner.get_loop().create_task(Steps(coro, lambda _seconds: None, done))
+            self._deciding.add(task)
+            task.add_done_callback(self._deciding.discard)
 
     def _handle_here(self, envelope: Envelope) -> BaseException | None:
         """Handle one message. Returns the error that is the supervisor's business."""
@@ -221,18 +303,17 @@ class ThreadCell(Cell):
         monitor.count_handled()
         if seconds > monitor.notable:
             monitor.took(self.path, handler, seconds)
-        cancelled, self.cancelling = self.cancelling, False
         error = outcome.error
         if error is None:
             self._answer(answer, reply_to, outcome.value)
             return None
-        if cancelled and isinstance(error, asyncio.CancelledError):
-            self._answer(answer_error, reply_to, cancelled_error(self.path, message))
+        if isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
+            self._answer(answer_error, reply_to, cancelled_error(self, message))
             return None
         if reply_to is not None and isinstance(error, Exception):
             self._answer(answer_error, reply_to, error)
             return None
-        self._answer(answer_error, reply_to, crashed_error(self.path, message, error))
+        self._answer(answer_error, reply_to, crashed_error(self, message, error))
         return error
 
     def _answer(self, how: Callable[[Any, Any], None], reply_to: Any, what: Any) -> None:
@@ -256,10 +337,7 @@ class ThreadCell(Cell):
     def _run_async(self, coro: Coroutine[Any, Any, Any]) -> Any:
         async def run() -> Any:
             self._inner = asyncio.current_task()
-            try:
-                return await coro
-            finally:
-                self._inner = None
+            return await coro
 
         if self._runner is None:
             self._runner = asyncio.Runner()

@@ -51,7 +51,11 @@ class ThreadedSystem:
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._main, args=(started,), name=f"{self._system.name}-loop", daemon=True)
         self._thread.start()
-        started.result()
+        try:
+            started.result()
+        except BaseException:
+            self._thread = None
+            raise
         return self._system
 
     def close(self) -> None:
@@ -67,16 +71,17 @@ class ThreadedSystem:
         self._thread = None
 
     def _main(self, started: Future[None]) -> None:
-        with asyncio.Runner(loop_factory=self._loop_factory) as runner:
-            runner.run(self._live(started))
+        try:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._live(started))
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)  # it is raised where the system is entered
 
     async def _live(self, started: Future[None]) -> None:
         self._leave = asyncio.Event()
-        try:
-            await self._system.start()
-        except BaseException as error:  # noqa: BLE001 -- it is raised where the system is entered
-            started.set_exception(error)
-            return
+        await self._system.start()
         started.set_result(None)
         try:
             await self._leave.wait()

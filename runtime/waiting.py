@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from .envelope import Envelope, Place
+from .future import waker
 from .mailbox import MailboxClosed
-from .replies import full_error, refuse_late, timeout_error
+from .replies import refuse_late, timeout_error
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -42,11 +41,9 @@ def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> Non
 
 async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any] | None = None) -> None:
     """Put, and wait on the calling loop until there is room for it; for a request, no longer than for its reply."""
-    if reply is not None and not cell.mailbox.blocks:
-        raise full_error(cell, envelope.message)
     loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()
-    place = Place(envelope, _waker(loop, woken))
+    place = Place(envelope, waker(loop, woken))
     if not _stand_in_line(cell, place):
         return
     try:
@@ -73,19 +70,3 @@ def _stand_in_line(cell: Cell, place: Place) -> bool:
         return True
     cell.admitted(admission)
     return False
-
-
-def _waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
-    def set_it() -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    thread = get_ident()
-
-    def wake() -> None:
-        if get_ident() == thread:
-            set_it()
-        elif not loop.is_closed():  # closed: nobody is left to wake
-            loop.call_soon_threadsafe(set_it)
-
-    return wake
