@@ -5,7 +5,7 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     errors, clock                       what can go wrong; where time comes from
     supervision, phase                  what to do with a failed child, and where an actor is in its life, as data
     envelope, mailbox                   what is sent; the one queue that it waits in
-    directory, fork                     which system is where; what a forked process gets
+    directory, registry, fork           which system is where; which actors pykka knows of; what a forked process gets
     future, waiting                     the reply that is still to come; waiting for room in a mailbox
     messages, receive, replies          what the runtime itself sends; what proxies send; what whoever asked is told
     steps, monitor, dispatcher          a user's coroutine, driven by hand; the counters; who is next

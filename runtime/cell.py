@@ -55,12 +55,14 @@ class Cell(ABC):
         "children_gone",
         "closing",
         "context",
+        "current",
         "ended",
         "escalated",
         "failure",
         "given_name",
         "handling",
         "kwargs",
+        "listed",
         "mailbox",
         "parent",
         "pause",
@@ -102,6 +104,7 @@ class Cell(ABC):
         self.ref: ActorRef[Any] | None = ActorRef(self)  # None when it has ended, so that the two do not keep each other
         self.actor: Actor | None = None  # None while there is no instance that messages could be given to
         self.phase = STARTING
+        self.listed = False  # whether pykka's registry knows of it
         # Set once, under the system's lock, when the actor is to stop. Then it takes no more children, and no restart follows.
         self.closing = False
         self.children: dict[Cell, None] | None = None  # in the order of their spawning; written under the system's lock
@@ -109,6 +112,7 @@ class Cell(ABC):
         self.task: asyncio.Task[Any] | None = None  # the handler or lifecycle procedure that is under way
         self.cancelling = False  # whether somebody asked for the end of the handler that is under way
         self.handling: str | None = None  # the handler or hook that is under way, if it may take long
+        self.current: Envelope | None = None  # what is being handled, if that may take long
         self.failure: tuple[BaseException, str] | None = None  # what it failed with, while it is suspended
         self.escalated: tuple[BaseException, str] | None = None  # a child's failure that is to be its own, as soon as nothing is under way
         self.pause: asyncio.Future[None] | None = None  # the wait before a restart
@@ -370,6 +374,8 @@ class Cell(ABC):
             self.closing = True
         ref = self.ref
         left = self.mailbox.close()
+        if self.current is not None:
+            left.append(self.current)  # it was given up in the middle of it
         with system.lock:
             watchers, self.watchers = self.watchers, None
             watching, self.watching = self.watching, None

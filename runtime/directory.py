@@ -1,7 +1,7 @@
 """Which system is where: for pykka's way of starting actors, which names none.
 
-Owns: the systems that are running in this process, by loop and by thread, and what pykka's global registry knows of them. This is the one
-place with state that is not a system's own, because `MyActor.start()` and `pykka.ActorRegistry.stop_all()` have nothing else to go by.
+Owns: the systems that are running in this process, by loop and by thread. This is the one place with state that is not a system's own,
+because `MyActor.start()` has nothing else to go by.
 It must never start, stop or call into a system, but for the default one, which it makes on demand.
 """
 
@@ -11,15 +11,12 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import pykka
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["Roots", "current_system", "enter_loop", "enter_scope", "enter_thread", "leave_loop", "leave_scope", "thread_wait"]
+__all__ = ["current_system", "enter_loop", "enter_scope", "enter_thread", "forget", "leave_loop", "leave_scope", "locks", "thread_wait"]
 
 Wait: TypeAlias = Callable[[threading.Event, Callable[[], bool], float | None], bool]
 
@@ -94,42 +91,15 @@ def current_system() -> ActorSystem:
         return _default
 
 
-class Roots:
-    """The root actors of one system, in pykka's global registry: there, so that `stop_all()` finds them.
+def locks() -> tuple[threading.Lock, ...]:
+    """All that are held here, the outermost first."""
+    return _making_default, _lock
 
-    pykka's registry is a list: to remove one of a million from it takes milliseconds. So while it is long, actors that have ended are removed many
-    at once: when they are a quarter of it or, if the system has nothing else to do, a hundredth. Up to that many may be found there that are dead.
-    """
 
-    __slots__ = ("_ended",)
-
-    _LONG = 512
-
-    def __init__(self) -> None:
-        self._ended: dict[int, ActorRef[Any]] = {}  # by identity: comparing refs takes longer
-
-    # Not `ActorRegistry.register()` and `unregister()`: they format two log messages, with a new UUID in them, for each actor.
-
-    def add(self, ref: ActorRef[Any]) -> None:
-        with pykka.ActorRegistry._actor_refs_lock:
-            pykka.ActorRegistry._actor_refs.append(ref)
-
-    def discard(self, ref: ActorRef[Any]) -> None:
-        refs = pykka.ActorRegistry._actor_refs
-        with pykka.ActorRegistry._actor_refs_lock:
-            if id(ref) in self._ended:
-                return
-            if len(refs) >= self._LONG or self._ended:
-                self._ended[id(ref)] = ref
-            elif ref in refs:
-                refs.remove(ref)
-        self.sweep(4)
-
-    def sweep(self, share: int | None = None) -> None:
-        """Remove all that have ended; with `share`, only if they are at least that part of the registry."""
-        ended, refs = self._ended, pykka.ActorRegistry._actor_refs
-        if not ended or (share is not None and len(ended) * share < len(refs)):
-            return
-        with pykka.ActorRegistry._actor_refs_lock:
-            refs[:] = [ref for ref in refs if id(ref) not in ended]
-            ended.clear()
+def forget() -> None:
+    """In a forked process: none of the systems is there."""
+    global _default  # noqa: PLW0603 -- said above
+    _by_loop.clear()
+    _scopes.clear()
+    _of_thread.__dict__.clear()
+    _default = None

@@ -26,6 +26,9 @@ __all__ = ["ActorFuture", "waker"]
 
 _SET_TWICE = "This future already has its value, or is derived from other futures."
 
+# A loop that is closed without its system being left can tell nobody: so who waits in a thread looks at it now and then.
+_LOOK_AT_LOOP = 0.5
+
 T = TypeVar("T")
 J = TypeVar("J")
 M = TypeVar("M")
@@ -37,9 +40,10 @@ _ExcInfo = tuple[type[BaseException] | None, BaseException | None, "TracebackTyp
 class ActorFuture(pykka.Future[T]):
     """What `ask(block=False)` and proxies return: `await` it on any loop, or `get()` it in any thread but the loop's own."""
 
-    def __init__(self, loop_thread: int | None = None) -> None:
+    def __init__(self, loop_thread: int | None = None, look_at_loop: Callable[[], None] | None = None) -> None:
         super().__init__()
         self._loop_thread = loop_thread  # of the loop that has to stay free for the reply to come; None: not known
+        self._look_at_loop = look_at_loop  # gives the reply if that loop has been closed
         self._lock = threading.Lock()
         self._done = False
         self._value: Any = None
@@ -133,11 +137,22 @@ class ActorFuture(pykka.Future[T]):
         event = threading.Event()
         if self._add_callback(event.set):
             try:
-                if not thread_wait()(event, self.done, timeout):
-                    msg = f"No reply within {timeout} seconds."
-                    raise AskTimeout(msg)
+                self._wait_for(event, timeout)
             finally:
                 self._remove_callback(event.set)
+
+    def _wait_for(self, event: threading.Event, timeout: float | None) -> None:
+        wait = thread_wait()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _LOOK_AT_LOOP if deadline is None else min(_LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+            if wait(event, self.done, left):
+                return
+            if deadline is not None and time.monotonic() >= deadline:
+                msg = f"No reply within {timeout} seconds."
+                raise AskTimeout(msg)
+            if self._look_at_loop is not None:
+                self._look_at_loop()
 
     def _result(self) -> T:
         if self._error is not None:

@@ -112,7 +112,10 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
         )
     if problem is not None:
         apply(child, Stop(), request.error, request.during)
-        parent.post_control(ChildEscalated(problem, "on_child_failure"))
+        if parent.mailbox.is_open:
+            parent.post_control(ChildEscalated(problem, "on_child_failure"))
+        else:
+            _log(parent, problem, "on_child_failure", "it was about to stop, and does")
     else:
         apply(child, directive, request.error, request.during)
 
@@ -164,6 +167,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
     if during not in _UNSTARTED:
         await _call_on_failure(cell, error)
     cell.actor = None
+    cell.attend()  # a hook may just have told the actor to stop
     if not cell.closing and delay > 0:
         cell.pause = cell.system.loop.create_future()
         timer = cell.system.clock.call_later(delay, wake, cell)
@@ -172,6 +176,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
         finally:
             timer.cancel()
             cell.pause = None
+    cell.attend()
     if cell.closing:
         # There is no instance any more, and the failed one has been told.
         cell.end_task()

@@ -103,6 +103,7 @@ class LoopCell(Cell):
             self._finish(envelope, outcome, handler, perf_counter() - started)
 
         self.handling = handler
+        self.current = envelope
         self.run_task(Steps(coro, self.held_in(handler), done), RUNNING)
 
     def _finish(self, envelope: Envelope, outcome: Outcome, handler: str, seconds: float) -> None:
@@ -110,7 +111,7 @@ class LoopCell(Cell):
         if seconds > monitor.notable:
             monitor.took(self.path, handler, seconds)
         cancelled, self.cancelling = self.cancelling, False
-        self.handling = None
+        self.handling = self.current = None
         self.end_task()
         if outcome.error is None:
             if envelope.reply_to is not None:
@@ -162,7 +163,7 @@ class LoopCell(Cell):
             lifecycle.decided(request, result, None)
             return
         held = self.held_in("on_child_failure")
-        self.system.run_task(Steps(result, held, lambda outcome: lifecycle.decided(request, outcome.value, outcome.error)), self.context)
+        self.system.run_task(Steps(result, held, lambda outcome: lifecycle.decided(request, outcome.value, outcome.error)), self.context.copy())
 
     async def release(self) -> None:
         """There is nothing to let go of."""

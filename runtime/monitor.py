@@ -45,10 +45,10 @@ class SlowestHandler:
 class Monitor:
     """The counters of one system. They are written from the loop's thread but where something else is said."""
 
-    __slots__ = ("_lock", "_subscribers", "_warned", "dead_letters", "handled", "notable", "restarts", "slow_after", "slowest")
+    __slots__ = ("_subscribers", "_warned", "dead_letters", "handled", "lock", "notable", "restarts", "slow_after", "slowest")
 
     def __init__(self, slow_after: float) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._subscribers: tuple[Callable[[DeadLetter], object], ...] = ()
         self._warned: dict[tuple[type, str], float] = {}  # when each handler was warned about last; never more than there are handlers
         self.slow_after = slow_after
@@ -62,7 +62,7 @@ class Monitor:
 
     def took(self, actor: str, handler: str, seconds: float) -> None:
         """Note how long a handler took. The caller has seen that it is longer than `notable`."""
-        with self._lock:
+        with self.lock:
             if self.slowest is None or seconds > self.slowest.seconds:
                 self.slowest = SlowestHandler(actor, handler, seconds)
                 self.notable = min(seconds, self.slow_after)
@@ -84,24 +84,24 @@ class Monitor:
 
     def count_handled(self) -> None:
         """Count a message that a thread actor has handled, in its thread."""
-        with self._lock:
+        with self.lock:
             self.handled += 1
 
     # --- dead letters ---
 
     def subscribe(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
-        with self._lock:
+        with self.lock:
             self._subscribers = (*self._subscribers, callback)
 
         def unsubscribe() -> None:
-            with self._lock:
+            with self.lock:
                 self._subscribers = tuple(s for s in self._subscribers if s is not callback)
 
         return unsubscribe
 
     def dead_letter(self, message: Any, ref: ActorRef[Any], reason: str) -> None:
         """Count a message that is lost, and tell the subscribers, in the thread in which it was lost."""
-        with self._lock:
+        with self.lock:
             self.dead_letters += 1
             subscribers = self._subscribers
         if not subscribers:
@@ -112,5 +112,5 @@ class Monitor:
                 subscriber(letter)
             except Exception:
                 logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber)
-                with self._lock:
+                with self.lock:
                     self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)

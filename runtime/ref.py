@@ -138,7 +138,8 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             system.check()
         if block:
             self._check_may_block("ask(...)", "await ref.request(message)")
-        future: ActorFuture[Any] = ActorFuture(system.dispatcher.thread)
+            system.look_at_loop()
+        future: ActorFuture[Any] = system.make_future()
         envelope = Envelope(message, future)
         left = timeout
         try:
@@ -239,7 +240,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             block = not self._must_not_block()
         elif block:
             self._check_may_block("stop(block=True)", "await ref.stop()")
-        future: ActorFuture[bool] = ActorFuture(cell.system.dispatcher.thread)
+        future: ActorFuture[bool] = cell.system.make_future()
         # Where the system's loop is gone, its actors are, too.
         if cell.system.fault is not None or not self._post_stop(future, drain=drain):
             future.settle(False)
@@ -265,7 +266,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         await future
 
     def _stopped_future(self) -> ActorFuture[bool]:
-        future: ActorFuture[bool] = ActorFuture(self._cell.system.dispatcher.thread)
+        future: ActorFuture[bool] = self._cell.system.make_future()
         if not self._cell.post_control(WaitRequest(), future):
             future.settle(True)
         return future
@@ -298,7 +299,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         cell = self._cell
         if self._must_not_block():
             self._check_may_block("request(...)", "self.actor_ref.tell(message)")
-        future: ActorFuture[Any] = ActorFuture(cell.system.dispatcher.thread)
+        future: ActorFuture[Any] = cell.system.make_future()
         envelope = Envelope(message, future)
         try:
             async with asyncio.timeout(timeout) as limit:

@@ -17,13 +17,14 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from . import directory, fork, lifecycle
+from . import directory, fork, lifecycle, registry
 from .actor import Actor
 from .cell import Cell
 from .clock import Clock, LoopClock
 from .dispatcher import Dispatcher
 from .envelope import MailboxSettings
 from .errors import ActorDeadError, SystemDraining, UsageError
+from .future import ActorFuture
 from .loop_cell import LoopCell
 from .monitor import DeadLetter, Monitor, logger
 from .shutdown import Shutdown
@@ -100,7 +101,6 @@ class ActorSystem:
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._worker_threads = worker_threads
         self._clock = clock
-        self._registry = directory.Roots()
         self.workers: ThreadPoolExecutor | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
@@ -141,7 +141,7 @@ class ActorSystem:
         self.loop = loop
         self.fault = None
         self.clock = self._clock or LoopClock(loop)
-        self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self._on_quiet)
+        self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self.look_again)
         self.state = SystemState.RUNNING
         self.closing = self._refuses = False
 
@@ -165,7 +165,6 @@ class ActorSystem:
             # Also when this task is cancelled: nothing may be left.
             self._shutdown.give_up_rest()
             directory.leave_loop(self.loop)
-            self._registry.sweep()
             self.state = SystemState.STOPPED
             self.dispatcher.thread = 0  # numbers of threads are given again: this one is no longer the loop's
             self._stopped.set()
@@ -175,6 +174,15 @@ class ActorSystem:
         """All the actors, parents before children."""
         return list(walk(self))
 
+    def make_future(self) -> ActorFuture[Any]:
+        """A future of a reply that this system's loop is to bring."""
+        return ActorFuture(self.dispatcher.thread, self.look_at_loop)
+
+    def look_at_loop(self) -> None:
+        """Notice that the loop has been closed, if it has. From any thread."""
+        if self.loop.is_closed():
+            self._loop_is_closed()
+
     def _loop_is_closed(self) -> None:
         """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
         if self.fault is not None or not self.is_running:
@@ -183,9 +191,13 @@ class ActorSystem:
         logger.error(self.fault)
         self.dispatcher.thread = 0
         for cell in self.cells():
-            cell.settle_left(cell.mailbox.close())
+            cell.settle_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
             for future in cell.ended or ():
                 future.settle(True)
+
+    def locks(self) -> tuple[Any, ...]:
+        """All that are held in this system."""
+        return self.lock, self.monitor.lock
 
     @property
     def is_running(self) -> bool:
@@ -258,7 +270,8 @@ class ActorSystem:
                     parent.children = {}
                 parent.children[cell] = None
         if parent is None:
-            self._registry.add(cell.own_ref())
+            cell.listed = True
+            registry.add(cell.own_ref())
 
     def _check_takes(self, actor_class: type[Actor], parent: Cell | None) -> None:
         name = getattr(actor_class, "__name__", repr(actor_class))
@@ -288,8 +301,9 @@ class ActorSystem:
 
     def leaving(self, cell: Cell) -> None:
         """An actor is about to stop: pykka's registry knows it no longer. From any thread."""
-        if cell.parent is None:
-            self._registry.discard(cell.own_ref())
+        if cell.listed:
+            cell.listed = False
+            registry.discard(cell.own_ref())
 
     # --- looking at it ---
 
@@ -349,10 +363,6 @@ class ActorSystem:
         """Something has ended that a drain may have waited for."""
         for quiet in self.waiting_for_quiet:
             _set_done(quiet)
-
-    def _on_quiet(self) -> None:
-        self._registry.sweep(100)
-        self.look_again()
 
     # --- for the rest of the runtime ---
 

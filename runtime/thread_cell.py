@@ -280,15 +280,15 @@ class ThreadCell(Cell):
                 self._report(lifecycle.decided, request, result, None)
 
     def _decide_async(self, request: ChildFailed, coro: Coroutine[Any, Any, Any]) -> None:
-        inner = self._inner
-        if inner is None or inner.done():
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
             self._report(lifecycle.decided, request, self._run_async(coro), None)
-        else:
-            # Its own loop is running, further down this very stack.
-            done = lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)  # noqa: E731
-            task = inner.get_loop().create_task(Steps(coro, lambda _seconds: None, done))
-            self._deciding.add(task)
-            task.add_done_callback(self._deciding.discard)
+            return
+        # The thread's loop is running, further down this very stack; `_run_async` sees to it that it does so until this is done.
+        task = loop.create_task(Steps(coro, lambda _seconds: None, lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)))
+        self._deciding.add(task)
+        task.add_done_callback(self._deciding.discard)
 
     def _handle_here(self, envelope: Envelope) -> BaseException | None:
         """Handle one message. Returns the error that is the supervisor's business."""
@@ -296,8 +296,10 @@ class ThreadCell(Cell):
         handler = handler_name(message)
         special = SPECIAL.get(type(message))
         started = perf_counter()
+        self.current = envelope
         receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
         outcome = self._run(handler, receive)
+        self.current = None
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
@@ -339,9 +341,16 @@ class ThreadCell(Cell):
             self._inner = asyncio.current_task()
             return await coro
 
+        async def decide() -> None:
+            await asyncio.wait(self._deciding)
+
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(run(), context=self.context)
+        try:
+            return self._runner.run(run(), context=self.context)
+        finally:
+            while self._deciding:
+                self._runner.run(decide())
 
 
 def _set(future: asyncio.Future[Any], value: Any) -> None:

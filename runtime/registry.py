@@ -1,0 +1,72 @@
+"""What pykka's global registry knows of our actors: the roots only, so that `pykka.ActorRegistry.stop_all()` stops everything, children through parents.
+
+Owns: the container of that registry. pykka keeps a list, from which it takes milliseconds to remove one of a million; here it is a dictionary that can
+do what pykka does with the list. This is the one thing of pykka's that is replaced, once, when this file is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pykka
+
+__all__ = ["Refs", "add", "discard", "forget"]
+
+
+class Refs:
+    """The refs of all actors that can be found in the registry, in the order of their start."""
+
+    def __init__(self, refs: Iterable[pykka.ActorRef[Any]] = ()) -> None:
+        self._refs: dict[pykka.ActorRef[Any], None] = dict.fromkeys(refs)
+
+    def append(self, ref: pykka.ActorRef[Any]) -> None:
+        self._refs[ref] = None
+
+    def remove(self, ref: pykka.ActorRef[Any]) -> None:
+        try:
+            del self._refs[ref]
+        except KeyError:
+            msg = f"{ref} is not in the registry"
+            raise ValueError(msg) from None
+
+    def clear(self) -> None:
+        self._refs.clear()
+
+    def __contains__(self, ref: object) -> bool:
+        return ref in self._refs
+
+    def __iter__(self) -> Iterator[pykka.ActorRef[Any]]:
+        return iter(self._refs)
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self._refs)[index]
+
+
+# Not `ActorRegistry.register()` and `unregister()`: they format a log message, with a new UUID in it, for each actor.
+
+
+def add(ref: pykka.ActorRef[Any]) -> None:
+    with pykka.ActorRegistry._actor_refs_lock:
+        pykka.ActorRegistry._actor_refs.append(ref)
+
+
+def discard(ref: pykka.ActorRef[Any]) -> None:
+    with pykka.ActorRegistry._actor_refs_lock:
+        if ref in pykka.ActorRegistry._actor_refs:
+            pykka.ActorRegistry._actor_refs.remove(ref)
+
+
+def forget() -> None:
+    """In a forked process: our actors are not there, pykka's own are as they are with pykka."""
+    others = [ref for ref in pykka.ActorRegistry._actor_refs if not hasattr(ref, "_cell")]
+    pykka.ActorRegistry._actor_refs.clear()
+    for ref in others:
+        pykka.ActorRegistry._actor_refs.append(ref)
+
+
+with pykka.ActorRegistry._actor_refs_lock:
+    pykka.ActorRegistry._actor_refs = Refs(pykka.ActorRegistry._actor_refs)  # type: ignore[assignment]  # it can do what the list is used for
