@@ -1,0 +1,54 @@
+"""Who takes part in `actors.py`. Each file is one library, used as its users would.
+
+    base                    what a contender is
+    work                    what all of them do alike
+    understudy_actor        understudy's Actor on the event loop: what the others are compared with
+    understudy_threads      the same from a plain thread, and ThreadActor
+    pykka_threading         pykka
+    autogen_core            autogen-core
+    asyncio_tasks           bare asyncio, as a floor
+    pykka_style             what understudy_threads and pykka_threading share
+
+They differ in nothing but the library: same messages, same replies, same number of actors, and whatever each recommends for speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable
+
+from contenders.base import Contender
+
+__all__ = ["KEYS", "REFERENCE", "load", "loop_factory"]
+
+_WHERE = {
+    "understudy": ("understudy_actor", "UnderstudyActor"),
+    "understudy-from-thread": ("understudy_threads", "UnderstudyFromThread"),
+    "understudy-thread-actor": ("understudy_threads", "UnderstudyThreadActor"),
+    "pykka": ("pykka_threading", "PykkaThreading"),
+    "autogen-core": ("autogen_core", "AutogenCore"),
+    "asyncio": ("asyncio_tasks", "AsyncioTasks"),
+}
+
+KEYS = tuple(_WHERE)
+
+# The one that all ratios are of.
+REFERENCE = "understudy"
+
+
+def loop_factory(*, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes the event loops of all contenders. None: asyncio's own."""
+    if not uvloop:
+        return None
+    import uvloop as library
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = library.new_event_loop
+    return factory
+
+
+def load(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> Contender:
+    """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
+    module, name = _WHERE[key]
+    contender: Contender = getattr(importlib.import_module(f"contenders.{module}"), name)(loop_factory)
+    return contender

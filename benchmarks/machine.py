@@ -1,0 +1,72 @@
+"""The machine under the benchmark: what it is, and on which of its cores a round runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+__all__ = ["Placement", "describe", "placements"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where rounds run, as a context. `pinned`: on one core, where threads take turns. `free`: wherever the operating system puts them.
+
+    It holds for the calling thread and for those that are started meanwhile; each round starts its own.
+    """
+
+    name: str
+    cores: frozenset[int] = frozenset()  # empty: do not touch it
+    before: set[int] = field(default_factory=set, compare=False, repr=False)
+
+    def __enter__(self) -> None:
+        if self.cores:
+            self.before.clear()
+            self.before.update(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, self.cores)
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if self.cores:
+            os.sched_setaffinity(0, self.before)
+
+
+def placements(which: str) -> tuple[Placement, ...]:
+    """For `--pin`: "yes", "no" or "both". Pinned comes first: the budgets are for one core."""
+    free = Placement("free")
+    if which == "no":
+        return (free,)
+    if not hasattr(os, "sched_setaffinity"):
+        print("This operating system cannot pin a process to a core: all rounds run free.", file=sys.stderr)
+        return (free,)
+    allowed = os.sched_getaffinity(0)
+    busy = psutil.cpu_percent(interval=0.5, percpu=True)
+    quietest = min(allowed, key=lambda core: busy[core] if core < len(busy) else 0.0)
+    pinned = Placement("pinned", frozenset({quietest}))
+    return (pinned,) if which == "yes" else (pinned, free)
+
+
+def describe() -> dict[str, Any]:
+    """What figures depend on."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or "unknown"
