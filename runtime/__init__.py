@@ -12,7 +12,8 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     ref, cell, lifecycle                an actor from outside, from inside, and through its life
     loop_cell, thread_cell              the handling of messages, on the loop and in a thread
     actor                               what users subclass
-    stats, shutdown, system, threaded   a look from outside; the end; where actors live; the same in a thread
+    stats, draining, shutdown           a look from outside; waiting until all is quiet; the end
+    system, threaded                    where actors live; the same in a thread
     testing                             the clock that is moved by hand
 
 It knows no agent, and never imports `understudy.actors`.

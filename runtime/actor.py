@@ -188,7 +188,7 @@ class Actor(pykka.Actor):
             self._cell.watching = self._cell.watching or {}
             self._cell.watching[watched] = None
         else:
-            self._cell.notify(Terminated(ref, Stopped()))
+            self._cell.notify(Terminated(ref, watched.ending or Stopped()))
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
         """Do not have it sent. One that is in the mailbox already still comes."""

@@ -25,7 +25,7 @@ from .mailbox import Admission, Mailbox, MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, StopRequest, Terminated, WaitRequest
 from .phase import OPEN, RUNNING, STARTING, STOPPED, SUSPENDED, Phase
 from .ref import ActorRef
-from .replies import DROPPED, LEFT, refuse
+from .replies import DROPPED, LEFT, refuse, refuse_all
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Cell(ABC):
         "context",
         "current",
         "ended",
+        "ending",
         "escalated",
         "failure",
         "given_name",
@@ -118,6 +119,7 @@ class Cell(ABC):
         self.pause: asyncio.Future[None] | None = None  # the wait before a restart
         self.budget: RestartBudget | None = None
         self.ended: list[ActorFuture[Any]] | None = None  # who waits for the end
+        self.ending: Ending | None = None  # how it has ended
         self.watchers: dict[Cell, None] | None = None  # who gets `Terminated`; written under the system's lock
         self.watching: dict[Cell, None] | None = None  # whose end this one waits for; written under the system's lock
 
@@ -186,6 +188,10 @@ class Cell(ABC):
     @abstractmethod
     def interrupt(self) -> None:
         """The system is being left: cut short what is under way, unless it is for cleaning up."""
+
+    @abstractmethod
+    def cut_off(self) -> None:
+        """The time is over: cut short what is under way, whatever it is for."""
 
     @abstractmethod
     def decide_on(self, request: ChildFailed) -> None:
@@ -357,16 +363,16 @@ class Cell(ABC):
     def settle_left(self, envelopes: list[Envelope]) -> None:
         """Answer what was left in the mailbox."""
         for envelope in envelopes:
-            if not isinstance(envelope.message, StopRequest | WaitRequest):
-                refuse(self, envelope, LEFT)
-            elif envelope.reply_to is not None:
+            if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
                 self.when_ended(envelope.reply_to)
+        refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
         """The very last: nobody will ever hear of this actor again."""
         if self.phase is STOPPED:
             return  # it had been given up, and its last hook has ended all the same
         self.phase = STOPPED
+        self.ending = ending
         self.actor = None
         system = self.system
         if not self.closing:

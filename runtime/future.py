@@ -22,12 +22,12 @@ from .errors import AskTimeout, UsageError
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ActorFuture", "waker"]
+__all__ = ["LOOK_AT_LOOP", "ActorFuture", "waker"]
 
 _SET_TWICE = "This future already has its value, or is derived from other futures."
 
 # A loop that is closed without its system being left can tell nobody: so who waits in a thread looks at it now and then.
-_LOOK_AT_LOOP = 0.5
+LOOK_AT_LOOP = 0.5
 
 T = TypeVar("T")
 J = TypeVar("J")
@@ -122,7 +122,12 @@ class ActorFuture(pykka.Future[T]):
             wake = waker(loop, woken)
             if self._add_callback(wake):
                 try:
-                    await woken
+                    if self._look_at_loop is None or self._loop_thread == threading.get_ident():
+                        await woken
+                    else:
+                        while not woken.done():
+                            await asyncio.wait((woken,), timeout=LOOK_AT_LOOP)
+                            self._look_at_loop()
                 finally:
                     self._remove_callback(wake)
         return self._result()
@@ -145,7 +150,7 @@ class ActorFuture(pykka.Future[T]):
         wait = thread_wait()
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = _LOOK_AT_LOOP if deadline is None else min(_LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+            left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
             if wait(event, self.done, left):
                 return
             if deadline is not None and time.monotonic() >= deadline:

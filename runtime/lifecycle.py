@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
 from .monitor import logger
 from .phase import OPEN, RESTARTING, STARTING, STOPPED, STOPPING, SUSPENDED
+from .steps import Steps
 from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, Stop
 
 if TYPE_CHECKING:
@@ -45,19 +46,18 @@ def start(cell: Cell) -> bool:
         fail(cell, error, "on_start")
         return False
     if type(result) is CoroutineType:
-        cell.run_task(_finish_start(cell, result), STARTING)
+        # Not in a coroutine of ours around it: that would not hear of being cancelled before its first step.
+        cell.handling = "on_start"
+        cell.run_task(Steps(result, cell.held_in("on_start"), lambda outcome: started(cell, outcome.error, "on_start")), STARTING)
         return False
     cell.held_in("on_start")(perf_counter() - began)
     cell.phase = OPEN
     return True
 
 
-async def _finish_start(cell: Cell, result: Any) -> None:
-    started(cell, await cell.finish_hook("on_start", result), "on_start")
-
-
 def started(cell: Cell, error: BaseException | None, during: str) -> None:
     """The making of an instance or its `on_start` has ended, in the cell's task."""
+    cell.handling = None
     cell.end_task()
     cut_short, cell.cancelling = cell.cancelling, False
     if error is None:
@@ -106,6 +106,8 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
     """The parent has decided; or `on_child_failure` itself has raised, which is a failure of the parent."""
     child, parent = request.child, request.child.parent
     assert parent is not None
+    if isinstance(problem, asyncio.CancelledError) and child.system.closing:
+        problem, directive = None, Stop()  # it was cut short
     if problem is None and not isinstance(directive, Directive):
         problem = TypeError(
             f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; return Restart(), Resume(), Stop() or Escalate() of understudy.runtime."

@@ -149,6 +149,10 @@ class LoopCell(Cell):
             self.cancelling = True
             self.task.cancel()
 
+    def cut_off(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
     def decide_on(self, request: ChildFailed) -> None:
         # Even if a handler of its own waits for something: it may wait for that very child.
         if self.closing or self.actor is None:
@@ -162,8 +166,12 @@ class LoopCell(Cell):
         if type(result) is not CoroutineType:
             lifecycle.decided(request, result, None)
             return
-        held = self.held_in("on_child_failure")
-        self.system.run_task(Steps(result, held, lambda outcome: lifecycle.decided(request, outcome.value, outcome.error)), self.context.copy())
+
+        def done(outcome: Outcome) -> None:
+            lifecycle.decided(request, outcome.value, outcome.error)
+
+        steps = Steps(result, self.held_in("on_child_failure"), done)
+        self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
 
     async def release(self) -> None:
         """There is nothing to let go of."""

@@ -42,6 +42,15 @@ class SlowestHandler:
     seconds: float
 
 
+class _Subscription:
+    """One callback, subscribed once: the same one may be so several times."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[DeadLetter], object]) -> None:
+        self.callback = callback
+
+
 class Monitor:
     """The counters of one system. They are written from the loop's thread but where something else is said."""
 
@@ -49,7 +58,7 @@ class Monitor:
 
     def __init__(self, slow_after: float) -> None:
         self.lock = threading.Lock()
-        self._subscribers: tuple[Callable[[DeadLetter], object], ...] = ()
+        self._subscribers: tuple[_Subscription, ...] = ()
         self._warned: dict[tuple[type, str], float] = {}  # when each handler was warned about last; never more than there are handlers
         self.slow_after = slow_after
         self.notable = 0.0  # what takes longer is to be told to `took`
@@ -90,14 +99,23 @@ class Monitor:
     # --- dead letters ---
 
     def subscribe(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
+        subscription = _Subscription(callback)
         with self.lock:
-            self._subscribers = (*self._subscribers, callback)
+            self._subscribers = (*self._subscribers, subscription)
+        return lambda: self._unsubscribe(subscription)
 
-        def unsubscribe() -> None:
-            with self.lock:
-                self._subscribers = tuple(s for s in self._subscribers if s is not callback)
+    def _unsubscribe(self, subscription: _Subscription) -> None:
+        with self.lock:
+            self._subscribers = tuple(s for s in self._subscribers if s is not subscription)
 
-        return unsubscribe
+    def is_watched(self) -> bool:
+        """Whether anybody wants to see dead letters."""
+        return bool(self._subscribers)
+
+    def count_dead_letters(self, count: int) -> None:
+        """Count messages that are lost while nobody is watching."""
+        with self.lock:
+            self.dead_letters += count
 
     def dead_letter(self, message: Any, ref: ActorRef[Any], reason: str) -> None:
         """Count a message that is lost, and tell the subscribers, in the thread in which it was lost."""
@@ -109,8 +127,7 @@ class Monitor:
         letter = DeadLetter(message, ref, reason)
         for subscriber in subscribers:
             try:
-                subscriber(letter)
+                subscriber.callback(letter)
             except Exception:
-                logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber)
-                with self.lock:
-                    self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)
+                logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
+                self._unsubscribe(subscriber)

@@ -20,7 +20,7 @@ from .future import ActorFuture
 from .mailbox import Full, MailboxClosed
 from .messages import CancelRequest, StopRequest, WaitRequest
 from .phase import STOPPED
-from .replies import full_error, refuse_late, timeout_error
+from .replies import full_error, refuse_late, room_error, timeout_error
 from .waiting import wait_in_thread, wait_on_loop
 
 if TYPE_CHECKING:
@@ -134,11 +134,12 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         """
         cell = self._cell
         system = cell.system
+        if block:
+            system.look_at_loop()
         if system.fault is not None:
             system.check()
         if block:
             self._check_may_block("ask(...)", "await ref.request(message)")
-            system.look_at_loop()
         future: ActorFuture[Any] = system.make_future()
         envelope = Envelope(message, future)
         left = timeout
@@ -194,7 +195,10 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 return await self._request_in_line(envelope, future, timeout)
         if timeout is None or future.done():
             return await future
-        timer = system.clock.call_later(timeout, self._time_out, future, message, timeout)
+        return await self._wait_for_reply(message, future, timeout)
+
+    async def _wait_for_reply(self, message: Any, future: asyncio.Future[Any], timeout: float) -> Any:
+        timer = self._cell.system.clock.call_later(timeout, _time_out, future, timeout_error(self._cell.path, message, timeout))
         try:
             return await future
         finally:
@@ -202,16 +206,21 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
     async def _request_in_line(self, envelope: Envelope, future: asyncio.Future[Any], timeout: float | None) -> Any:
         """A request that has to wait for room first; both within one timeout."""
-        clock = self._cell.system.clock
-        timer = None if timeout is None else clock.call_later(timeout, self._time_out, future, envelope.message, timeout)
-        try:
-            await wait_on_loop(self._cell, envelope, future)
+        cell, clock = self._cell, self._cell.system.clock
+        if timeout is None:
+            await wait_on_loop(cell, envelope, future)
             return await future
+        started = clock.monotonic()
+        timer = clock.call_later(timeout, _time_out, future, room_error(cell.path, envelope.message, timeout))
+        try:
+            await wait_on_loop(cell, envelope, future)
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
             if future.done() and not future.cancelled():
                 future.exception()  # it may be both too late and refused: then only the latter is raised
+        if future.done():
+            return await future
+        return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)))
 
     def cancel(self) -> None:
         """Cancel the asynchronous handler that is under way, if there is one. Overtakes what is queued, which stays.
@@ -273,10 +282,6 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
     # --- the parts of it ---
 
-    def _time_out(self, future: asyncio.Future[Any], message: Any, timeout: float) -> None:
-        if not future.done():
-            future.set_exception(timeout_error(self._cell.path, message, timeout))
-
     def _must_not_block(self) -> bool:
         cell, thread = self._cell, get_ident()
         return thread == cell.system.dispatcher.thread or (cell.owns_thread and cell.is_own_thread(thread))
@@ -297,10 +302,12 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     async def _request_from_elsewhere(self, message: Any, timeout: float | None) -> Any:
         """A request from another loop than the actor's, or from the loop of a thread actor."""
         cell = self._cell
+        cell.system.look_at_loop()
         if self._must_not_block():
             self._check_may_block("request(...)", "self.actor_ref.tell(message)")
         future: ActorFuture[Any] = cell.system.make_future()
         envelope = Envelope(message, future)
+        sent = False
         try:
             async with asyncio.timeout(timeout) as limit:
                 try:
@@ -311,10 +318,11 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                     if not cell.mailbox.blocks:
                         raise full_error(cell, message) from None
                     await wait_on_loop(cell, envelope)
+                sent = True
                 return await future
         except TimeoutError:
             if limit.expired() and not future.done():
-                raise timeout_error(cell.path, message, timeout) from None
+                raise (timeout_error if sent else room_error)(cell.path, message, timeout) from None
             raise
 
 
@@ -337,3 +345,8 @@ class StoppedEvent:
         except AskTimeout:
             return False
         return True
+
+
+def _time_out(future: asyncio.Future[Any], error: AskTimeout) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -28,7 +28,9 @@ __all__ = [
     "dead_error",
     "full_error",
     "refuse",
+    "refuse_all",
     "refuse_late",
+    "room_error",
     "timeout_error",
 ]
 
@@ -71,6 +73,18 @@ def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
     cell.system.monitor.dead_letter(message, cell.own_ref(), reason)
 
 
+def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
+    """Answer envelopes that nobody will handle. From any thread."""
+    monitor = cell.system.monitor
+    if not monitor.is_watched():
+        # Of those that nobody has asked, nobody needs to hear: so that very many of them do not hold the loop.
+        lost = [envelope for envelope in envelopes if envelope.reply_to is None and not isinstance(envelope.message, Control | Terminated)]
+        monitor.count_dead_letters(len(lost))
+        envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
+    for envelope in envelopes:
+        refuse(cell, envelope, reason)
+
+
 def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
     """A message came after the end: it is a dead letter. Returns the error for its sender."""
     cell.system.monitor.dead_letter(envelope.message, cell.own_ref(), DEAD)
@@ -100,6 +114,11 @@ def full_error(cell: Cell, message: Any) -> MailboxFull:
 
 def timeout_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
     text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
+    return AskTimeout(text, actor=path, message=message)
+
+
+def room_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+    text = f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
     return AskTimeout(text, actor=path, message=message)
 
 

@@ -51,7 +51,9 @@ class Shutdown:
         for task in tuple(system.tasks):
             task.cancel()
         if system.tasks:
-            await asyncio.wait(system.tasks, timeout=self._timeout)
+            _, hanging = await asyncio.wait(system.tasks, timeout=self._timeout)
+            for task in hanging:
+                logger.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
 
     def roots_are_gone(self) -> None:
         """Wait no longer."""
@@ -61,10 +63,10 @@ class Shutdown:
     def _cancel_stragglers(self) -> None:
         """The time is over: what is still under way is cancelled; what does not end by that is given up."""
         system = self._system
-        for cell in tuple(system.running):
-            logger.error("%s does not stop: after %g s, it is %s in %s. It is cancelled.", cell.path, self._timeout, cell.state, cell.handling or "no hook")
-            if cell.task is not None:
-                cell.task.cancel()
+        for cell in system.cells():
+            if cell.handling is not None:  # the others only wait for those that are below them
+                logger.error("%s does not stop: after %g s, it is still in %s. It is cancelled.", cell.path, self._timeout, cell.handling)
+                cell.cut_off()
         # Cancelled hooks need some turns of the loop to end, and so do the parents that wait for them.
         system.loop.call_later(min(1.0, self._timeout), self.roots_are_gone)
 
@@ -72,13 +74,9 @@ class Shutdown:
         """End whatever has not ended, without waiting for it, children before parents."""
         system = self._system
         for cell in reversed(system.cells()):
-            logger.error(
-                "%s is given up: it was %s, in %s.%s",
-                cell.path,
-                cell.state,
-                cell.handling or "no handler",
-                " Its thread goes on until that returns." if cell.owns_thread else "",
-            )
+            if cell.handling is not None:
+                goes_on = " Its thread goes on until that returns." if cell.holds_thread() else ""
+                logger.error("%s is given up: it is still in %s.%s", cell.path, cell.handling, goes_on)
             if cell.task is not None:
                 cell.task.cancel()
             cell.end_task()

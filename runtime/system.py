@@ -22,6 +22,7 @@ from .actor import Actor
 from .cell import Cell
 from .clock import Clock, LoopClock
 from .dispatcher import Dispatcher
+from .draining import drain
 from .envelope import MailboxSettings
 from .errors import ActorDeadError, SystemDraining, UsageError
 from .future import ActorFuture
@@ -335,34 +336,13 @@ class ActorSystem:
         with self.lock:
             self.state = SystemState.DRAINING
             self._refuses = True
-        started = self.clock.monotonic()
-        over = self.loop.create_future()
-        timer = self.clock.call_later(timeout, _set_done, over)
-        try:
-            while self._is_busy() and not over.done():
-                quiet: asyncio.Future[None] = self.loop.create_future()
-                self.waiting_for_quiet.add(quiet)
-                try:
-                    await asyncio.wait((quiet, over), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    self.waiting_for_quiet.discard(quiet)
-        finally:
-            timer.cancel()
-        busy = [cell for cell in self.cells() if cell in self.running or cell.is_busy()] if self._is_busy() else []
-        return DrainReport(
-            drained=not busy,
-            seconds=self.clock.monotonic() - started,
-            busy=tuple(cell.path for cell in busy),
-            queued=sum(len(cell.mailbox) for cell in busy),
-        )
-
-    def _is_busy(self) -> bool:
-        return bool(self.running) or len(self.dispatcher) > 0 or any(cell.is_busy() for cell in self.threads)
+        return await drain(self, timeout)
 
     def look_again(self) -> None:
         """Something has ended that a drain may have waited for."""
         for quiet in self.waiting_for_quiet:
-            _set_done(quiet)
+            if not quiet.done():
+                quiet.set_result(None)
 
     # --- for the rest of the runtime ---
 
@@ -373,9 +353,9 @@ class ActorSystem:
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self.workers, partial(context.run, function, *args, **kwargs))
 
-    def run_task(self, coro: Coroutine[Any, Any, Any], context: contextvars.Context) -> None:
-        """Run a coroutine in a task of the system's own. On the loop's thread."""
-        task = asyncio.Task(coro, loop=self.loop, context=context)
+    def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
+        """Run a coroutine in a task of the system's own. On the loop's thread. The name is what the log says if it does not end."""
+        task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -397,8 +377,3 @@ class ActorSystem:
         """Raise if nothing can be sent any more."""
         if self.fault is not None:
             raise UsageError(self.fault)
-
-
-def _set_done(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

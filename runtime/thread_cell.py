@@ -127,6 +127,10 @@ class ThreadCell(Cell):
         if self.phase in (RUNNING, STARTING):
             self._cancel_inner()
 
+    def cut_off(self) -> None:
+        self._cancelled = None  # again, if it was cancelled before
+        self._cancel_inner()
+
     def _cancel_inner(self) -> None:
         inner = self._inner
         if self.handling is not None and inner is not None and inner is not self._cancelled and not inner.done():
@@ -268,6 +272,7 @@ class ThreadCell(Cell):
         """Say what becomes of failed children. Also called within a handler that waits."""
         while self._undecided:
             request = self._undecided.popleft()
+            outer, self.handling = self.handling, "on_child_failure"
             try:
                 # In a context of its own: the actor's may be entered already, further down this very stack.
                 result = contextvars.copy_context().run(self.actor.on_child_failure, request.child.own_ref(), request.error)  # type: ignore[union-attr]
@@ -278,6 +283,8 @@ class ThreadCell(Cell):
                 self._report(lifecycle.decided, request, None, error)
             else:
                 self._report(lifecycle.decided, request, result, None)
+            finally:
+                self.handling = outer
 
     def _decide_async(self, request: ChildFailed, coro: Coroutine[Any, Any, Any]) -> None:
         try:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .envelope import Envelope, Place
-from .future import waker
+from .future import LOOK_AT_LOOP, waker
 from .mailbox import MailboxClosed
-from .replies import refuse_late, timeout_error
+from .replies import refuse_late, room_error
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -28,12 +30,12 @@ def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> Non
     if not _stand_in_line(cell, place):
         return
     try:
-        in_time = event.wait(timeout)
+        in_time = _wait(event, timeout, cell.system.look_at_loop)
     except BaseException:
         cell.mailbox.give_up(place)
         raise
     if not in_time and cell.mailbox.give_up(place):
-        raise timeout_error(cell.path, envelope.message, timeout)
+        raise room_error(cell.path, envelope.message, timeout)
     event.wait()  # where giving up came too late, the notification is on its way
     if not place.admitted:
         raise refuse_late(cell, envelope)
@@ -70,3 +72,15 @@ def _stand_in_line(cell: Cell, place: Place) -> bool:
         return True
     cell.admitted(admission)
     return False
+
+
+def _wait(event: threading.Event, timeout: float | None, look_at_loop: Callable[[], None]) -> bool:
+    """Wait; and look now and then whether the loop has been closed, which nobody else would tell."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+        if event.wait(left):
+            return True
+        if deadline is not None and time.monotonic() >= deadline:
+            return False
+        look_at_loop()

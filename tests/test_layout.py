@@ -27,7 +27,7 @@ LONGEST_FUNCTION = 60
 # The only state that is not a system's own: see `directory.py` for why. `fork.py` has to know who is to be told; `actor.py` gets a cell past `__init__`.
 STATE = {
     "understudy.runtime.directory": {"_lock", "_making_default", "_by_loop", "_scopes", "_of_thread", "_default"},
-    "understudy.runtime.fork": {"_systems", "_held"},
+    "understudy.runtime.fork": {"_systems", "_held", "_one_at_a_time"},
     "understudy.runtime.actor": {"_birth"},
 }
 MUTABLE = (list, dict, set, bytearray, deque, threading.local, weakref.WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary, queue.SimpleQueue)

@@ -162,7 +162,7 @@ def in_a_handler():
         def on_receive(self, refs):
             return forked(lambda: {"attempts": attempts(self.actor_system, refs), "child": attempt(partial(self.spawn, Echo)), **own_system()})
 
-    with ActorSystem.in_thread() as system:
+    with ActorSystem.in_thread(slow_handler=SECONDS) as system:
         refs = [system.spawn(Echo), system.spawn(ThreadEcho)]
         say(child=system.spawn(Forker).ask(refs), parent=[ref.ask("!") for ref in refs])
 
@@ -176,7 +176,7 @@ def default_system():
     if pid == 0:
         signal.alarm(SECONDS)
         system = refs[0]._cell.system
-        say(child={"status": 0, "attempts": attempts(system, refs), "start": Echo.start().ask("mine"), **own_system()})
+        say(child={"status": 0, "attempts": attempts(system, refs), **own_system(), "start": Echo.start().ask("mine")})
         return
     _pid, status = os.waitpid(pid, 0)
     say(status=status, parent=[ref.ask("!") for ref in refs])

@@ -17,6 +17,11 @@ def run_program(name, *args):
     return subprocess.run([sys.executable, PROGRAMS / f"{name}.py", *args], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
+def complaints(done):
+    """What it has logged, but for the warning about slow handlers: a machine that is busy otherwise makes any handler slow."""
+    return [line for line in done.stderr.splitlines() if "held the event loop" not in line]
+
+
 @contextmanager
 def started(name, *args):
     process = subprocess.Popen([sys.executable, PROGRAMS / f"{name}.py", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -35,7 +40,7 @@ def test_a_script_with_a_system_in_a_thread_ends_by_itself(how, code):
     assert (first, second) == ("hello world", "hello world from mine")
     assert sorted(stops) == ["stopped Greeter", "stopped ThreadGreeter"]
     assert ("ZeroDivisionError" in done.stderr) == (how == "raise")
-    assert how == "raise" or done.stderr == ""
+    assert how == "raise" or complaints(done) == []
 
 
 @pytest.mark.parametrize(("how", "code"), [("return", 0), ("raise", 1), ("exit", 3)])
@@ -47,7 +52,7 @@ def test_a_script_that_only_starts_actors_ends_by_itself_and_stops_them(how, cod
     assert second.startswith("hello world from ThreadGreeter")
     assert sorted(stops) == ["stopped Greeter", "stopped ThreadGreeter"]
     assert ("ZeroDivisionError" in done.stderr) == (how == "raise")
-    assert how == "raise" or done.stderr == ""
+    assert how == "raise" or complaints(done) == []
 
 
 @pytest.mark.parametrize(("name", "last"), [("start_and_be_busy", "stopped Busy"), ("start_and_wait", "stopped Greeter")])
@@ -122,4 +127,4 @@ def test_a_forked_process_is_told_that_it_cannot_use_the_system_and_can_have_its
     assert parents
     assert all(replies == ["!", "!"] for replies in parents)
     assert all(entry.get("status", 0) == 0 for entry in found)
-    assert done.stderr == ""
+    assert complaints(done) == []

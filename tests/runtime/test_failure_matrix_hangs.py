@@ -105,7 +105,9 @@ def test_g05_whatever_hangs_leaving_ends_and_everybody_is_answered(run, gate, er
             asked.append(ref.ask(hang.message, block=False))
         elif hang.message is not None:
             ref.tell(hang.message)
-        if name != "on_stop":
+        if name == "on_stop":
+            assert await ref.request("number") == 1
+        else:
             await gate.reached()
             if name != "on_child_failure":
                 asked.append(ref.ask("queued", block=False))

@@ -30,7 +30,7 @@ def later(future: ActorFuture, value: object) -> threading.Thread:
             time.sleep(0)  # gives way to the thread that is to wait; no time has to pass
         future.set(value)
 
-    thread = threading.Thread(target=set_it)
+    thread = threading.Thread(daemon=True, target=set_it)
     thread.start()
     return thread
 
@@ -70,8 +70,11 @@ def test_of_many_threads_that_settle_one_wins_and_everybody_reads_its_value():
             if future.settle(number):
                 won.append(number)
 
-        threads = [threading.Thread(target=settle, args=(number,)) for number in range(3)]
-        threads += [threading.Thread(target=lambda future=future, start=start, read=read: (start.wait(WATCHDOG), read.append(future.get()))) for _ in range(2)]
+        threads = [threading.Thread(daemon=True, target=settle, args=(number,)) for number in range(3)]
+        threads += [
+            threading.Thread(daemon=True, target=lambda future=future, start=start, read=read: (start.wait(WATCHDOG), read.append(future.get())))
+            for _ in range(2)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -194,6 +197,7 @@ def test_many_tasks_and_threads_may_wait_for_one_future(run):
         reads = [loop.run_in_executor(None, future.get) for _ in range(3)]
         while len(future._callbacks) < 6:
             await asyncio.sleep(0)
+            assert not any(waiting.done() for waiting in (*tasks, *reads))
         future.set(7)
         assert await asyncio.gather(*tasks, *reads) == [7] * 6
 
@@ -214,7 +218,7 @@ def test_a_value_set_in_another_thread_wakes_the_loop_that_waits(run):
 def test_it_can_be_awaited_on_another_loop_than_the_one_that_brings_it(run):
     future = ActorFuture()
     results: list[object] = []
-    other = threading.Thread(target=lambda: results.append(asyncio.run(_awaited(future))))
+    other = threading.Thread(daemon=True, target=lambda: results.append(asyncio.run(_awaited(future))))
     other.start()
 
     async def main() -> None:
@@ -240,7 +244,7 @@ def test_the_value_may_come_after_the_loop_that_waited_was_closed(where):
     waiting_on(loop, future)
     loop.close()
     if where == "another thread":
-        setter = threading.Thread(target=future.set, args=("late",))
+        setter = threading.Thread(daemon=True, target=future.set, args=("late",))
         setter.start()
         setter.join(WATCHDOG)
     else:
@@ -259,7 +263,7 @@ def test_a_loop_that_closes_at_that_very_moment_takes_nothing_from_who_waits_els
     told: list[bool] = []
     assert future._add_callback(lambda: told.append(True))
     won: list[bool] = []
-    setter = threading.Thread(target=lambda: won.append(future.settle("value")))
+    setter = threading.Thread(daemon=True, target=lambda: won.append(future.settle("value")))
     setter.start()
     setter.join(WATCHDOG)
     assert (won, told) == ([True], [True])

@@ -140,7 +140,7 @@ def test_g01_one_message_at_a_time_and_each_senders_in_order_from_many_threads(r
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(recorder)
-            threads = [threading.Thread(target=send_from_thread, args=(ref, sender)) for sender in range(SENDERS)]
+            threads = [threading.Thread(daemon=True, target=send_from_thread, args=(ref, sender)) for sender in range(SENDERS)]
             for thread in threads:
                 thread.start()
             await asyncio.to_thread(lambda: [thread.join(WATCHDOG) for thread in threads])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, ThreadActor, UsageError, directory
+from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, MailboxSettings, ThreadActor, UsageError, directory
 
 WATCHDOG = 10.0
 
@@ -145,9 +145,9 @@ def forgotten(caplog: pytest.LogCaptureFixture, new_gate) -> Iterator[Callable[.
     loop = asyncio.new_event_loop()
     everybody: list[ActorRef] = []
 
-    def forget(*actors: type[Actor]) -> list[ActorRef]:
+    def forget(*actors: type[Actor], mailbox: MailboxSettings | None = None) -> list[ActorRef]:
         loop.run_until_complete(system.start())
-        everybody.extend(system.spawn(actor) for actor in actors)
+        everybody.extend(system.spawn(actor, mailbox=mailbox) for actor in actors)
         for ref in everybody:
             loop.run_until_complete(ref.request("started"))
         return everybody
@@ -172,7 +172,7 @@ def from_a_thread(function: Callable[[], object]) -> object:
         except Exception as error:
             results.append(error)
 
-    thread = threading.Thread(target=call)
+    thread = threading.Thread(daemon=True, target=call)
     thread.start()
     thread.join(WATCHDOG)
     assert not thread.is_alive(), "it never ended"
@@ -206,7 +206,7 @@ def test_g02_a_thread_that_waits_for_a_reply_is_released_when_the_loop_is_closed
     [ref] = forgotten(held(Actor))
     ended: list[type[BaseException] | None] = []
     asked = from_a_thread(lambda: ref.ask("asked", block=False))
-    waiting = threading.Thread(target=lambda: ended.append(error_of(asked)))
+    waiting = threading.Thread(daemon=True, target=lambda: ended.append(error_of(asked)))
     waiting.start()
     forgotten.loop.close()
     waiting.join(WATCHDOG)
@@ -233,3 +233,45 @@ def test_g02_a_stop_after_the_loop_was_closed_ends(forgotten, kind):
     forgotten.loop.close()
     ended = from_a_thread(lambda: ref.stop(timeout=2))
     assert isinstance(ended, bool | ActorDeadError | UsageError), ended
+
+
+def test_g02_a_task_on_another_loop_that_waits_for_a_reply_is_released_when_the_loop_is_closed(forgotten):
+    [ref] = forgotten(held(Actor))
+
+    async def main() -> object:
+        request = asyncio.create_task(ref.request("requested"))
+        await asyncio.sleep(0)
+        forgotten.loop.close()
+        return (await asyncio.gather(asyncio.wait_for(request, 2), return_exceptions=True))[0]
+
+    result = from_a_thread(lambda: asyncio.run(main()))
+    assert isinstance(result, ActorDeadError | UsageError), repr(result)
+
+
+def test_g02_a_request_on_another_loop_after_the_loop_was_closed_ends(forgotten):
+    [ref] = forgotten(held(Actor))
+    from_a_thread(lambda: ref.tell("before"))
+    forgotten.loop.close()
+    result = from_a_thread(lambda: asyncio.run(asyncio.wait_for(ref.request("after"), 2)))
+    assert isinstance(result, ActorDeadError | UsageError), repr(result)
+
+
+def test_g02_a_thread_that_waits_for_room_is_released_when_the_loop_is_closed(forgotten):
+    [ref] = forgotten(held(Actor), mailbox=MailboxSettings(1, "block"))
+    ref.tell("fills it")
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            ref.ask("in line", timeout=2)
+        except Exception as error:
+            ended.append(error)
+
+    waiting = threading.Thread(daemon=True, target=ask)
+    waiting.start()
+    while not ref.actor_inbox._bound.waiting:
+        threading.Event().wait(0.001)
+    forgotten.loop.close()
+    waiting.join(WATCHDOG)
+    [error] = ended
+    assert isinstance(error, ActorDeadError | UsageError), repr(error)

@@ -81,7 +81,7 @@ def ending(get: Callable[[], object], sent: object) -> str:
 
 
 def in_threads(functions: list[Callable[[], None]]) -> list[threading.Thread]:
-    threads = [threading.Thread(target=function) for function in functions]
+    threads = [threading.Thread(daemon=True, target=function) for function in functions]
     for thread in threads:
         thread.start()
     return threads

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, HandlerCancelled
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, Stop
 
 
 class Sync:
@@ -210,6 +210,22 @@ def test_leaving_the_system_cancels_the_handler_under_way_and_still_calls_on_sto
     run(main())
     assert log == ["on_start", "on_stop"]
     assert errors() == []
+
+
+def test_leaving_the_system_right_after_a_spawn_ends_at_once(run, kind, errors):
+    log = []
+
+    async def main():
+        async with ActorSystem(stop_timeout=5) as system:
+            refs = [system.spawn(of(kind, mixin), log, supervision=Stop()) for mixin in (Sync, Async) for _ in range(3)]
+            replies = [ref.ask("never handled", block=False) for ref in refs]
+        for reply in replies:
+            with pytest.raises(ActorDeadError):
+                await reply
+
+    run(main())
+    assert errors() == []
+    assert "never handled" not in log
 
 
 def test_an_actor_that_stops_itself_ends_the_handler_and_handles_nothing_more(run, kind):

@@ -236,7 +236,7 @@ def test_a_notification_may_use_the_mailbox_from_another_thread():
     lengths: list[int] = []
 
     def look() -> None:
-        other = threading.Thread(target=lambda: lengths.append(len(mailbox)) or mailbox.put_control(Notice("c")))
+        other = threading.Thread(daemon=True, target=lambda: lengths.append(len(mailbox)) or mailbox.put_control(Notice("c")))
         other.start()
         other.join(10)
 

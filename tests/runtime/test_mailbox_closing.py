@@ -133,7 +133,7 @@ def test_put_last_wakes_an_idle_owner_and_exceeds_the_bound():
 
 def in_thread(function: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
     results: list[object] = []
-    thread = threading.Thread(target=lambda: results.append(function()))
+    thread = threading.Thread(daemon=True, target=lambda: results.append(function()))
     thread.start()
     return thread, results
 

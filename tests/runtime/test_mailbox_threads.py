@@ -62,7 +62,7 @@ class Round:
             except BaseException as error:
                 self.problems.append(error)
 
-        thread = threading.Thread(target=run)
+        thread = threading.Thread(daemon=True, target=run)
         thread.start()
         return thread
 

@@ -26,7 +26,7 @@ def in_a_thread_numbered(ident: int, function: Callable[[], None]) -> None:
             problems.append(error)
 
     for _ in range(1_000):
-        thread = threading.Thread(target=run)
+        thread = threading.Thread(daemon=True, target=run)
         thread.start()
         thread.join(WATCHDOG)
         assert not thread.is_alive()

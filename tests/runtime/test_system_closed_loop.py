@@ -23,8 +23,9 @@ class ThreadEcho(ThreadActor):
 def bury(system):
     """So that what nobody left does not outlive the test."""
     directory.leave_loop(system.loop)
-    with pykka.ActorRegistry._actor_refs_lock:
-        pykka.ActorRegistry._actor_refs[:] = [ref for ref in pykka.ActorRegistry.get_all() if ref._cell.system is not system]
+    for ref in pykka.ActorRegistry.get_all():
+        if ref._cell.system is system:
+            pykka.ActorRegistry.unregister(ref)
 
 
 @pytest.fixture
