@@ -178,26 +178,23 @@ class Actor(pykka.Actor):
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Have `Terminated(ref, reason)` sent here when that actor ends, once; at once, if it has ended already."""
-        watched = ref._cell
+        me, watched = self._cell, ref._cell
+        with me.system.lock:
+            me.watching = me.watching or {}
+            me.watching[watched] = None
         with watched.system.lock:
-            alive = watched.ref is not None
+            alive = watched.ending is None
             if alive:
                 watched.watchers = watched.watchers or {}
-                watched.watchers[self._cell] = None
-        if alive:
-            self._cell.watching = self._cell.watching or {}
-            self._cell.watching[watched] = None
-        else:
-            self._cell.notify(Terminated(ref, watched.ending or Stopped()))
+                watched.watchers[me] = None
+        if not alive:
+            me.forget_watched(watched)
+            me.notify(Terminated(ref, watched.ending or Stopped()))
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
         """Do not have it sent. One that is in the mailbox already still comes."""
-        watched = ref._cell
-        with watched.system.lock:
-            if watched.watchers is not None:
-                watched.watchers.pop(self._cell, None)
-        if self._cell.watching is not None:
-            self._cell.watching.pop(watched, None)
+        ref._cell.forget_watcher(self._cell)
+        self._cell.forget_watched(ref._cell)
 
     # --- what an actor may override; each may be `def` or `async def` ---
 

@@ -354,6 +354,16 @@ class Cell(ABC):
 
     # --- the end ---
 
+    def forget_watcher(self, watcher: Cell) -> None:
+        with self.system.lock:
+            if self.watchers is not None:
+                self.watchers.pop(watcher, None)
+
+    def forget_watched(self, watched: Cell) -> None:
+        with self.system.lock:
+            if self.watching is not None:
+                self.watching.pop(watched, None)
+
     def when_ended(self, future: ActorFuture[Any]) -> None:
         """Set the future to True when the actor has ended."""
         if self.ended is None:
@@ -386,12 +396,11 @@ class Cell(ABC):
             watchers, self.watchers = self.watchers, None
             watching, self.watching = self.watching, None
         for watched in watching or ():
-            with watched.system.lock:
-                if watched.watchers is not None:
-                    watched.watchers.pop(self, None)
+            watched.forget_watcher(self)
         if ref is not None:
             system.ended(self)
             for watcher in watchers or ():
+                watcher.forget_watched(self)
                 watcher.notify(Terminated(ref, ending))
         self.settle_left(left)
         ended, self.ended = self.ended, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .envelope import Envelope
 from .errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull
 from .future import ActorFuture
 from .messages import Control, Terminated
@@ -15,7 +16,6 @@ from .receive import handler_name
 
 if TYPE_CHECKING:
     from .cell import Cell
-    from .envelope import Envelope
 
 __all__ = [
     "DEAD",
@@ -78,8 +78,7 @@ def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
     monitor = cell.system.monitor
     if not monitor.is_watched():
         # Of those that nobody has asked, nobody needs to hear: so that very many of them do not hold the loop.
-        lost = [envelope for envelope in envelopes if envelope.reply_to is None and not isinstance(envelope.message, Control | Terminated)]
-        monitor.count_dead_letters(len(lost))
+        monitor.count_dead_letters(sum(type(envelope) is Envelope and envelope.reply_to is None for envelope in envelopes))
         envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
     for envelope in envelopes:
         refuse(cell, envelope, reason)

@@ -37,7 +37,7 @@ __all__ = ["ThreadCell"]
 class ThreadCell(Cell):
     """One actor that owns a thread, from its spawn to its end."""
 
-    __slots__ = ("_cancelled", "_deciding", "_inner", "_jobs", "_runner", "_undecided", "_waiting", "_working", "thread")
+    __slots__ = ("_cancelled", "_deciding", "_failed", "_inner", "_jobs", "_runner", "_undecided", "_waiting", "_working", "thread")
 
     owns_thread = True
 
@@ -49,6 +49,7 @@ class ThreadCell(Cell):
         self._inner: asyncio.Task[Any] | None = None  # the asynchronous handler that is, or was last, under way in the thread
         self._undecided: deque[ChildFailed] = deque()  # failed children of which the thread is to say what becomes of them
         self._deciding: set[asyncio.Task[Any]] = set()  # asynchronous decisions that are under way, in the thread
+        self._failed: tuple[BaseException, str] | None = None  # why the thread has stopped working; written by it, and taken by the loop
         self._working = False  # whether the thread is at its mailbox, and not at its jobs; written by the thread
         self._waiting: threading.Event | None = None  # what the thread blocks on, in a handler or hook that waits for a reply
         self._cancelled: asyncio.Task[Any] | None = None  # the one that somebody asked the end of
@@ -126,16 +127,22 @@ class ThreadCell(Cell):
             self.cancelling = True
         if self.phase in (RUNNING, STARTING):
             self._cancel_inner()
+            self._cancel_decisions()
 
     def cut_off(self) -> None:
         self._cancelled = None  # again, if it was cancelled before
         self._cancel_inner()
+        self._cancel_decisions()
 
     def _cancel_inner(self) -> None:
         inner = self._inner
         if self.handling is not None and inner is not None and inner is not self._cancelled and not inner.done():
             self._cancelled = inner
             inner.get_loop().call_soon_threadsafe(inner.cancel)
+
+    def _cancel_decisions(self) -> None:
+        for task in tuple(self._deciding):
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
     def decide_on(self, request: ChildFailed) -> None:
         if self.closing or self.actor is None:
@@ -171,12 +178,13 @@ class ThreadCell(Cell):
         else:
             self.control(envelope)
 
-    def _work_ended(self, failure: tuple[BaseException, str] | None) -> None:
+    def _work_ended(self) -> None:
         """The thread has turned from work to jobs."""
+        failed, self._failed = self._failed, None
         if self.phase is not RUNNING:
             return  # given up at the end of the system
-        if failure is not None:
-            lifecycle.fail(self, *failure)
+        if failed is not None:
+            lifecycle.fail(self, *failed)
         else:
             lifecycle.stop(self)
 
@@ -220,31 +228,30 @@ class ThreadCell(Cell):
     def _report(self, function: Callable[..., object], *args: Any) -> None:
         self.system.on_loop(function, *args)
 
+    # No frame here may keep an error in a variable: it is on the way down to the handler, and so the error's traceback would keep it, and it the error.
+
     def _work(self) -> None:
         self._working = True
         self._decide()
-        ending = self._take_and_handle()
+        self._take_and_handle()
         self._working = False
         self._decide()
-        self._report(self._work_ended, ending)
+        self._report(self._work_ended)
 
-    def _take_and_handle(self) -> tuple[BaseException, str] | None:
-        """Until the mailbox is closed or something fails: returns that."""
-        while (envelope := self._next()) is not None:
+    def _take_and_handle(self) -> None:
+        """Until the mailbox is closed or something fails."""
+        while self._failed is None and (envelope := self._next()) is not None:
             message = envelope.message
             if isinstance(message, Look):
                 self._decide()
             elif isinstance(message, ChildEscalated):
-                return message.error, message.during
+                self._failed = (message.error, message.during)
             elif isinstance(message, StopRequest):
                 if envelope.reply_to is not None:  # the last one of the work lane; that of the control lane has been told to the loop before
                     self._report(self._control_or_ended, envelope)
                 break
             else:
-                error = self._handle_here(envelope)
-                if error is not None:
-                    return error, handler_name(message)
-        return None
+                self._handle_here(envelope)
 
     def _next(self) -> Envelope | None:
         envelope = self.mailbox.take()
@@ -297,33 +304,33 @@ class ThreadCell(Cell):
         self._deciding.add(task)
         task.add_done_callback(self._deciding.discard)
 
-    def _handle_here(self, envelope: Envelope) -> BaseException | None:
-        """Handle one message. Returns the error that is the supervisor's business."""
-        message, reply_to = envelope.message, envelope.reply_to
-        handler = handler_name(message)
+    def _handle_here(self, envelope: Envelope) -> None:
+        message = envelope.message
         special = SPECIAL.get(type(message))
+        receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
         started = perf_counter()
         self.current = envelope
-        receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
-        outcome = self._run(handler, receive)
+        self._settle(envelope, started, self._run(handler_name(message), receive))
+
+    def _settle(self, envelope: Envelope, started: float, outcome: Outcome) -> None:
+        """A handler has ended: an ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
         self.current = None
+        message, reply_to, error = envelope.message, envelope.reply_to, outcome.error
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
         if seconds > monitor.notable:
-            monitor.took(self.path, handler, seconds)
-        error = outcome.error
+            monitor.took(self.path, handler_name(message), seconds)
         if error is None:
             self._answer(answer, reply_to, outcome.value)
-            return None
-        if isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
+        elif isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
             self._answer(answer_error, reply_to, cancelled_error(self, message))
-            return None
-        if reply_to is not None and isinstance(error, Exception):
+        elif reply_to is not None and isinstance(error, Exception):
             self._answer(answer_error, reply_to, error)
-            return None
-        self._answer(answer_error, reply_to, crashed_error(self, message, error))
-        return error
+        else:
+            self._answer(answer_error, reply_to, crashed_error(self, message, error))
+            self._failed = (error, handler_name(message))
+        self._inner = self._cancelled = None
 
     def _answer(self, how: Callable[[Any, Any], None], reply_to: Any, what: Any) -> None:
         if type(reply_to) is ActorFuture:
@@ -356,8 +363,10 @@ class ThreadCell(Cell):
         try:
             return self._runner.run(run(), context=self.context)
         finally:
+            outer, self.handling = self.handling, "on_child_failure"
             while self._deciding:
                 self._runner.run(decide())
+            self.handling = outer
 
 
 def _set(future: asyncio.Future[Any], value: Any) -> None:

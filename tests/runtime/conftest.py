@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ThreadActor
+from understudy.runtime import Actor, ActorRef, ThreadActor, UnderstudyError
 
 
 class Gate:
@@ -127,6 +127,33 @@ class Witness(Actor):
 def witness() -> type[Actor]:
     """An actor on the loop that watches the actors that it is given, and keeps what it is sent."""
     return Witness
+
+
+@pytest.fixture
+def echo(kind: type[Actor]) -> type[Actor]:
+    """An actor of that kind that sends back what it is sent."""
+
+    class Echo(kind):
+        def on_receive(self, message: Any) -> Any:
+            return message
+
+        def method(self) -> str:
+            return self.actor_urn
+
+    return Echo
+
+
+@pytest.fixture
+def says() -> Callable[..., None]:
+    """Check that an error is one of the package's, and that its text has all of that in it."""
+
+    def check(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
+        text = str(caught.value)
+        assert isinstance(caught.value, UnderstudyError)
+        for part in parts:
+            assert part in text, f"{part!r} is not in: {text}"
+
+    return check
 
 
 @pytest.fixture

@@ -256,14 +256,18 @@ def test_g02_a_request_on_another_loop_after_the_loop_was_closed_ends(forgotten)
     assert isinstance(result, ActorDeadError | UsageError), repr(result)
 
 
-def test_g02_a_thread_that_waits_for_room_is_released_when_the_loop_is_closed(forgotten):
+@pytest.mark.parametrize("where", ["a thread", "another loop"])
+def test_g02_who_waits_for_room_is_released_when_the_loop_is_closed(forgotten, where):
     [ref] = forgotten(held(Actor), mailbox=MailboxSettings(1, "block"))
     ref.tell("fills it")
     ended: list[BaseException] = []
 
     def ask() -> None:
         try:
-            ref.ask("in line", timeout=2)
+            if where == "a thread":
+                ref.ask("in line", timeout=2)
+            else:
+                asyncio.run(asyncio.wait_for(ref.request("in line"), 2))
         except Exception as error:
             ended.append(error)
 

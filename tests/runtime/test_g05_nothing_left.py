@@ -6,7 +6,7 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, HandlerCancelled, Restart, Stop, ThreadActor, UsageError, directory
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Restart, Stop, ThreadActor, UsageError, directory
 from understudy.runtime.testing import ManualClock
 
 
@@ -99,7 +99,7 @@ async def ended(reply):
     """What an asker is told in the end, as a value."""
     try:
         return await reply
-    except (ActorDeadError, HandlerCancelled, ValueError) as error:
+    except (ActorDeadError, ValueError) as error:
         return error
 
 

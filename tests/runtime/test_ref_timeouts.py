@@ -149,3 +149,34 @@ def test_the_time_in_the_line_and_the_time_until_the_reply_count_together(run, k
             assert await ref.request("seen") == ["fills it"], "it was still in the line, and so has not been sent"
 
     run(main())
+
+
+def test_the_time_in_the_line_and_the_time_until_the_reply_count_together_by_the_systems_clock(run, kind, new_gate):
+    under_way, next_one = new_gate(), new_gate()
+
+    async def main() -> None:
+        clock = ManualClock()
+        async with ActorSystem(clock=clock) as system:
+            ref = system.spawn(worker(kind), mailbox=MailboxSettings(1, "block"))
+            ref.tell(under_way)
+            await under_way.reached()
+            ref.tell(next_one)
+            request = asyncio.create_task(ref.request("late", timeout=30))
+            while not clock.pending:
+                await asyncio.sleep(0)
+            clock.advance(10)
+            under_way.open()
+            await next_one.reached()
+            while len(ref.actor_inbox) < 1 or request.done():
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            clock.advance(19)
+            await asyncio.sleep(0)
+            assert not request.done()
+            clock.advance(1)
+            with pytest.raises(AskTimeout, match="30 seconds"):
+                await request
+            next_one.open()
+            assert await ref.request("seen") == ["late"], "it had been sent by then"
+
+    run(main())
