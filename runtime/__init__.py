@@ -9,7 +9,7 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     future, waiting                     the reply that is still to come; waiting for room in a mailbox
     messages, receive, replies          what the runtime itself sends; what proxies send; what whoever asked is told
     steps, monitor, dispatcher          a user's coroutine, driven by hand; the counters; who is next
-    ref, cell, lifecycle                an actor from outside, from inside, and through its life
+    ref, cell, lifecycle, watching      an actor from outside, from inside, through its life; who is told of its end
     loop_cell, thread_cell              the handling of messages, on the loop and in a thread
     actor                               what users subclass
     stats, draining, shutdown           a look from outside; waiting until all is quiet; the end

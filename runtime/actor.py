@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import pykka
 
+from . import watching
 from .directory import current_system
 from .envelope import MailboxSettings
 from .errors import UsageError
 from .future import ActorFuture
 from .mailbox import Mailbox
-from .messages import Stopped, StopRequest, Terminated
+from .messages import StopRequest
 from .monitor import logger
 from .supervision import Directive, Stop, Supervision
 
@@ -178,23 +179,11 @@ class Actor(pykka.Actor):
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Have `Terminated(ref, reason)` sent here when that actor ends, once; at once, if it has ended already."""
-        me, watched = self._cell, ref._cell
-        with me.system.lock:
-            me.watching = me.watching or {}
-            me.watching[watched] = None
-        with watched.system.lock:
-            alive = watched.ending is None
-            if alive:
-                watched.watchers = watched.watchers or {}
-                watched.watchers[me] = None
-        if not alive:
-            me.forget_watched(watched)
-            me.notify(Terminated(ref, watched.ending or Stopped()))
+        watching.watch(self._cell, ref)
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
         """Do not have it sent. One that is in the mailbox already still comes."""
-        ref._cell.forget_watcher(self._cell)
-        self._cell.forget_watched(ref._cell)
+        watching.unwatch(self._cell, ref._cell)
 
     # --- what an actor may override; each may be `def` or `async def` ---
 

@@ -18,7 +18,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from . import lifecycle
+from . import lifecycle, watching
 from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
@@ -354,16 +354,6 @@ class Cell(ABC):
 
     # --- the end ---
 
-    def forget_watcher(self, watcher: Cell) -> None:
-        with self.system.lock:
-            if self.watchers is not None:
-                self.watchers.pop(watcher, None)
-
-    def forget_watched(self, watched: Cell) -> None:
-        with self.system.lock:
-            if self.watching is not None:
-                self.watching.pop(watched, None)
-
     def when_ended(self, future: ActorFuture[Any]) -> None:
         """Set the future to True when the actor has ended."""
         if self.ended is None:
@@ -392,16 +382,9 @@ class Cell(ABC):
         left = self.mailbox.close()
         if self.current is not None:
             left.append(self.current)  # it was given up in the middle of it
-        with system.lock:
-            watchers, self.watchers = self.watchers, None
-            watching, self.watching = self.watching, None
-        for watched in watching or ():
-            watched.forget_watcher(self)
         if ref is not None:
             system.ended(self)
-            for watcher in watchers or ():
-                watcher.forget_watched(self)
-                watcher.notify(Terminated(ref, ending))
+            watching.end(self, ref, ending)
         self.settle_left(left)
         ended, self.ended = self.ended, None
         for future in ended or ():

@@ -45,6 +45,7 @@ class Steps(Coroutine[Any, Any, Outcome]):
         return item
 
     def throw(self, typ: Any, val: Any = None, tb: Any = None) -> Any:
+        thrown: BaseException | None
         if isinstance(typ, BaseException):
             thrown = typ
         else:
@@ -63,6 +64,8 @@ class Steps(Coroutine[Any, Any, Outcome]):
             self._end(Outcome(error))
         except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
             self._end(Outcome(error))
+        finally:
+            typ = val = tb = thrown = None  # what was thrown keeps this frame, which must not keep it
         self._held(perf_counter() - started)
         return item
 

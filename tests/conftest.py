@@ -8,6 +8,7 @@ from typing import Any
 
 import pykka
 import pytest
+
 from understudy.runtime import directory
 
 

@@ -6,6 +6,7 @@ import math
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from understudy.runtime import Backoff, Escalate, Restart, Resume, Stop, UnderstudyError, UsageError
 from understudy.runtime.supervision import RestartBudget
 

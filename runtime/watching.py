@@ -1,0 +1,62 @@
+"""Who is told that an actor has ended.
+
+Owns: the entries on both sides, of watcher and watched, which may be in different systems. However a watch and an end race each other, the watcher is
+told once. Nothing is kept of those that have ended, on either side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .messages import Ending, Stopped, Terminated
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .ref import ActorRef
+
+__all__ = ["end", "unwatch", "watch"]
+
+
+def watch(watcher: Cell, ref: ActorRef[Any]) -> None:
+    """Have the watcher told when the actor ends; now, if it has ended already."""
+    watched = ref._cell
+    with watcher.system.lock:
+        watcher.watching = watcher.watching or {}
+        watcher.watching[watched] = None
+    with watched.system.lock:
+        alive = watched.ending is None
+        if alive:
+            watched.watchers = watched.watchers or {}
+            watched.watchers[watcher] = None
+    if not alive:
+        _forget_watched(watcher, watched)
+        watcher.notify(Terminated(ref, watched.ending or Stopped()))
+
+
+def unwatch(watcher: Cell, watched: Cell) -> None:
+    _forget_watcher(watched, watcher)
+    _forget_watched(watcher, watched)
+
+
+def end(cell: Cell, ref: ActorRef[Any], ending: Ending) -> None:
+    """The actor has ended; `cell.ending` has been set before. Tell its watchers, and watch nobody any more."""
+    with cell.system.lock:
+        watchers, cell.watchers = cell.watchers, None
+        watching, cell.watching = cell.watching, None
+    for watched in watching or ():
+        _forget_watcher(watched, cell)
+    for watcher in watchers or ():
+        _forget_watched(watcher, cell)
+        watcher.notify(Terminated(ref, ending))
+
+
+def _forget_watcher(watched: Cell, watcher: Cell) -> None:
+    with watched.system.lock:
+        if watched.watchers is not None:
+            watched.watchers.pop(watcher, None)
+
+
+def _forget_watched(watcher: Cell, watched: Cell) -> None:
+    with watcher.system.lock:
+        if watcher.watching is not None:
+            watcher.watching.pop(watched, None)
