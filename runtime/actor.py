@@ -67,7 +67,7 @@ class Actor(pykka.Actor):
     __slots__ = ("_cell",)
 
     use_daemon_thread: ClassVar[bool] = True
-    """Whether the thread of a `ThreadActor` lets the program end while it is in a handler. Read at the spawn."""
+    """Whether the program may end while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped for that. Read at the spawn."""
 
     _traits: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False

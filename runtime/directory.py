@@ -1,7 +1,7 @@
 """Which system is where: for pykka's way of starting actors, which names none.
 
-Owns: the systems that are running in this process, by loop and by thread. This is the one place with state that is not a system's own,
-because `MyActor.start()` has nothing else to go by.
+Owns: the systems that are running in this process, by loop and by thread. That is state which is no system's own,
+because `MyActor.start()` has nothing else to go by; the only other such is what `registry.py` and `fork.py` keep, which are global by their nature.
 It must never start, stop or call into a system, but for the default one, which it makes on demand.
 """
 

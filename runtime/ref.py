@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 import pykka
 
@@ -76,6 +77,10 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
     def __hash__(self) -> int:
         return hash(self._cell)
+
+    def __reduce__(self) -> NoReturn:
+        msg = f"{self!r} cannot be pickled or copied into another process: actors live in one. Send what the other side needs to find its own."
+        raise TypeError(msg)
 
     def __repr__(self) -> str:
         return f"<ActorRef for {self}>"
@@ -198,7 +203,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         return await self._wait_for_reply(message, future, timeout)
 
     async def _wait_for_reply(self, message: Any, future: asyncio.Future[Any], timeout: float) -> Any:
-        timer = self._cell.system.clock.call_later(timeout, _time_out, future, timeout_error(self._cell.path, message, timeout))
+        timer = self._cell.system.clock.call_later(timeout, _time_out, future, timeout_error, self._cell, message, timeout)
         try:
             return await future
         finally:
@@ -211,7 +216,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             await wait_on_loop(cell, envelope, future)
             return await future
         started = clock.monotonic()
-        timer = clock.call_later(timeout, _time_out, future, room_error(cell.path, envelope.message, timeout))
+        timer = clock.call_later(timeout, _time_out, future, room_error, cell, envelope.message, timeout)
         try:
             await wait_on_loop(cell, envelope, future)
         finally:
@@ -347,6 +352,6 @@ class StoppedEvent:
         return True
 
 
-def _time_out(future: asyncio.Future[Any], error: AskTimeout) -> None:
+def _time_out(future: asyncio.Future[Any], error: Callable[[str, Any, float | None], AskTimeout], cell: Cell, message: Any, timeout: float) -> None:
     if not future.done():
-        future.set_exception(error)
+        future.set_exception(error(cell.path, message, timeout))

@@ -1,6 +1,8 @@
 """The ref as a value and as pykka's: equality, names, proxies, `get_all`."""
 
 import asyncio
+import copy
+import pickle
 from collections.abc import Callable
 
 import pykka
@@ -163,3 +165,14 @@ def test_pykkas_get_all_collects_from_many_actors(kind):
         refs = [system.spawn(counter(kind)) for _ in range(20)]
         futures = [ref.ask(number, block=False) for number, ref in enumerate(refs)]
         assert pykka.get_all(futures, timeout=10) == list(range(20))
+
+
+def test_a_ref_that_is_pickled_says_why_that_cannot_be(run):
+    async def main():
+        async with ActorSystem() as system:
+            ref = system.spawn(Actor)
+            for attempt in (pickle.dumps, copy.deepcopy):
+                with pytest.raises(TypeError, match=r"Actor-1.*another process"):
+                    attempt(ref)
+
+    run(main())
