@@ -200,10 +200,10 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 return await self._request_in_line(envelope, future, timeout)
         if timeout is None or future.done():
             return await future
-        return await self._wait_for_reply(message, future, timeout)
+        return await self._wait_for_reply(message, future, timeout, timeout)
 
-    async def _wait_for_reply(self, message: Any, future: asyncio.Future[Any], timeout: float) -> Any:
-        timer = self._cell.system.clock.call_later(timeout, _time_out, future, timeout_error, self._cell, message, timeout)
+    async def _wait_for_reply(self, message: Any, future: asyncio.Future[Any], left: float, timeout: float) -> Any:
+        timer = self._cell.system.clock.call_later(left, _time_out, future, timeout_error, self._cell, message, timeout)
         try:
             return await future
         finally:
@@ -225,7 +225,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 future.exception()  # it may be both too late and refused: then only the latter is raised
         if future.done():
             return await future
-        return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)))
+        return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
 
     def cancel(self) -> None:
         """Cancel the asynchronous handler that is under way, if there is one. Overtakes what is queued, which stays.
