@@ -96,7 +96,20 @@ class HasTraits:
     _traits = {}  # noqa: RUF012 -- as it is there
 
 
-@pytest.mark.parametrize("wrong", [None, 1, "Echo", NoActor, NoActor(), HasTraits, pykka.ThreadingActor, functools.partial(Actor), lambda: None], ids=repr)
+WRONG = {
+    "None": None,
+    "a number": 1,
+    "the name of a class": "Echo",
+    "a plain class": NoActor,
+    "an instance of one": NoActor(),
+    "a class with traits": HasTraits,
+    "pykka's own": pykka.ThreadingActor,
+    "a partial": functools.partial(Actor),
+    "a function": lambda: None,
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("who", ["system", "actor"])
 def test_what_is_no_actor_class_is_not_spawned(run, kind, wrong, who, says):
     class Parent(kind):

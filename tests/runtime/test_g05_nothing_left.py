@@ -47,6 +47,14 @@ class Busy:
 PHASES = ("idle", "parent", "starting", "running", "restarting", "suspended", "watching", "stopped")
 
 
+@pytest.fixture(autouse=True)
+def nobody_is_given_up(caplog):
+    """Nothing here resists: leaving waits for nobody until its time is over."""
+    yield
+    texts = [record.getMessage() for record in caplog.get_records("call")]
+    assert [text for text in texts if "does not stop" in text or "given up" in text] == []
+
+
 def of(kind):
     return type("Busy", (Busy, kind), {})
 
