@@ -54,6 +54,10 @@ class _Birth(threading.local):
 _birth = _Birth()
 
 
+def _forgotten(cls: type) -> str:
+    return f"{cls.__name__}.__init__() does not call super().__init__(): add it as its first line, so that the actor gets its ref and mailbox."
+
+
 class Actor(pykka.Actor):
     """An actor on the system's event loop. Idle, it costs about a kilobyte, and no task and no thread.
 
@@ -106,9 +110,14 @@ class Actor(pykka.Actor):
         finally:
             unclaimed, _birth.cell = _birth.cell, outer
         if unclaimed is not None:
-            msg = f"{cls.__name__}.__init__() does not call super().__init__(): add it as its first line, so that the actor gets its ref and mailbox."
-            raise UsageError(msg, actor=cell.path)
+            raise UsageError(_forgotten(cls), actor=cell.path)
         return actor
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_cell":
+            raise UsageError(_forgotten(type(self)), actor=None if _birth.cell is None else _birth.cell.path)
+        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg, name=name, obj=self)
 
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:

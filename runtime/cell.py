@@ -320,10 +320,13 @@ class Cell(ABC):
 
     async def rebuild(self) -> BaseException | None:
         """Make a fresh instance. Returns what its `__init__` raised."""
+        began = perf_counter()
         try:
             self.build()
         except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
             return error
+        finally:
+            self.held_in("__init__")(perf_counter() - began)
         return None
 
     async def call(self, hook: str, *args: Any) -> BaseException | None:

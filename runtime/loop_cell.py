@@ -158,11 +158,13 @@ class LoopCell(Cell):
         if self.closing or self.actor is None:
             lifecycle.decided(request, Stop(), None)
             return
+        began = perf_counter()
         try:
             result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
         except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
             lifecycle.decided(request, None, error)
             return
+        self.held_in("on_child_failure")(perf_counter() - began)
         if type(result) is not CoroutineType:
             lifecycle.decided(request, result, None)
             return

@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from . import directory, fork, lifecycle, registry
-from .actor import Actor
+from .actor import Actor, Traits
 from .cell import Cell
 from .clock import Clock, LoopClock
 from .dispatcher import Dispatcher
@@ -85,6 +85,10 @@ class ActorSystem:
         if worker_threads is not None and worker_threads < 1:
             msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
             raise UsageError(msg)
+        for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
+            if not seconds >= 0:  # nan, too
+                msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
+                raise UsageError(msg)
         self.name = name
         self.state = SystemState.NEW
         self.closing = True  # whether no root may come any more: the state says so too, but takes half a microsecond to compare
@@ -237,8 +241,14 @@ class ActorSystem:
         if self.fault is not None:
             self.check()
         traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
-        if traits is None or not isinstance(actor_class, type):
+        if type(traits) is not Traits or not isinstance(actor_class, type):
             msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
+            raise UsageError(msg)
+        if name is not None and not isinstance(name, str):
+            msg = f"spawn({actor_class.__name__}, name={name!r}): give a text, or leave it out."
+            raise UsageError(msg)
+        if mailbox is not None and not isinstance(mailbox, MailboxSettings):
+            msg = f"spawn({actor_class.__name__}, mailbox={mailbox!r}): give MailboxSettings(capacity=...), or leave it out."
             raise UsageError(msg)
         if supervision is not None and not isinstance(supervision, Directive):
             msg = f"spawn({actor_class.__name__}, supervision={supervision!r}): give Restart(), Resume(), Stop() or Escalate(), or leave it out."

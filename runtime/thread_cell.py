@@ -352,7 +352,10 @@ class ThreadCell(Cell):
 
     def _run_async(self, coro: Coroutine[Any, Any, Any]) -> Any:
         async def run() -> Any:
-            self._inner = asyncio.current_task()
+            self._inner = inner = asyncio.current_task()
+            if self.system.closing and inner is not None and self.phase in (RUNNING, STARTING):
+                self._cancelled = inner  # it was to be interrupted before it had begun
+                inner.cancel()
             return await coro
 
         async def decide() -> None:

@@ -49,8 +49,12 @@ async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any
     if not _stand_in_line(cell, place):
         return
     try:
-        if reply is None:
+        if reply is None and cell.system.loop is loop:
             await woken
+        elif reply is None:
+            while not woken.done():
+                await asyncio.wait((woken,), timeout=LOOK_AT_LOOP)
+                cell.system.look_at_loop()
         else:
             await asyncio.wait((woken, reply), return_when=asyncio.FIRST_COMPLETED)
     except BaseException:

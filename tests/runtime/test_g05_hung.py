@@ -124,11 +124,12 @@ async def ended(reply):
     return await reply
 
 
-def test_g05_leaving_that_is_cancelled_gives_up_at_once(run, kind, gate, errors):
+def test_g05_leaving_that_is_cancelled_gives_up_at_once(run, kind, gate, errors, until):
     async def main():
         system = ActorSystem(stop_timeout=1000)
         await system.start()
         ref = system.spawn(of(kind, Stubborn), gate, "on_stop", name="hung")
+        await until(lambda: system.stats().by_state == {"open": 1})  # one that has not started is not asked to clean up
         leaving = asyncio.ensure_future(system.stop())
         await gate.reached()
         waiting = asyncio.ensure_future(ref.wait_stopped())
