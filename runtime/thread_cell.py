@@ -279,6 +279,9 @@ class ThreadCell(Cell):
         """Say what becomes of failed children. Also called within a handler that waits."""
         while self._undecided:
             request = self._undecided.popleft()
+            if self.closing:
+                self._report(lifecycle.decided, request, Stop(), None)
+                continue
             outer, self.handling = self.handling, "on_child_failure"
             try:
                 # In a context of its own: the actor's may be entered already, further down this very stack.
@@ -303,6 +306,8 @@ class ThreadCell(Cell):
         task = loop.create_task(Steps(coro, lambda _seconds: None, lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)))
         self._deciding.add(task)
         task.add_done_callback(self._deciding.discard)
+        if self.system.closing:
+            task.cancel()  # it was to be interrupted before it had begun
 
     def _handle_here(self, envelope: Envelope) -> None:
         message = envelope.message

@@ -66,9 +66,11 @@ def test_an_error_climbs_level_by_level_until_somebody_keeps_the_actor(run, kind
         async with ActorSystem() as system:
             top = system.spawn(of(kind), log, ("a", "b", "c", "d"), {"b": AT_ONCE}, name="a")
             middle, bottom = await top.request("next"), await last(top, "d")
+            above = await middle.request("next")
             log.clear()
             top.tell(error)
             await bottom.wait_stopped()
+            await above.wait_stopped()  # so that its failure has reached the middle one before the next message does
             await last(middle, "d")
             assert await top.request("next") == middle, "a kept b, as it was told to"
             assert await middle.request("hello") == "b says hello"
