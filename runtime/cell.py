@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from . import lifecycle, watching
 from .envelope import Envelope, MailboxSettings, Notice
+from .errors import forget_frames
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
-from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, StopRequest, Terminated, WaitRequest
+from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Failed, StopRequest, Terminated, WaitRequest
 from .phase import OPEN, RUNNING, STARTING, STOPPED, SUSPENDED, Phase
 from .ref import ActorRef
 from .replies import DROPPED, LEFT, refuse, refuse_all
@@ -375,6 +376,8 @@ class Cell(ABC):
         if self.phase is STOPPED:
             return  # it had been given up, and its last hook has ended all the same
         self.phase = STOPPED
+        if isinstance(ending, Failed):
+            forget_frames(ending.error)  # which hold the instance; the log has them
         self.ending = ending
         self.actor = None
         system = self.system

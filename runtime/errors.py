@@ -28,6 +28,7 @@ __all__ = [
     "SystemDraining",
     "UnderstudyError",
     "UsageError",
+    "forget_frames",
 ]
 
 
@@ -71,3 +72,15 @@ class MailboxFull(UnderstudyError):
 
 class SystemDraining(UnderstudyError):
     """The system takes no new work, because it is about to stop."""
+
+
+def forget_frames(error: BaseException) -> None:
+    """Take the tracebacks from an error and from those that have led to it: their frames keep whatever was in use when it was raised."""
+    seen: set[int] = set()
+    stack: list[BaseException | None] = [error]
+    while stack:
+        next_one = stack.pop()
+        if next_one is not None and id(next_one) not in seen:
+            seen.add(id(next_one))
+            next_one.__traceback__ = None
+            stack.extend((next_one.__cause__, next_one.__context__))

@@ -23,7 +23,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The actor failed, and its supervisor did not keep it."""
+    """The actor failed, and its supervisor did not keep it. The error comes without its traceback, which is in the log: it would keep the instance."""
 
     error: BaseException
 

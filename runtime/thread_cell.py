@@ -266,6 +266,7 @@ class ThreadCell(Cell):
         deadline = None if timeout is None else monotonic() + timeout
         outer, self._waiting = self._waiting, event
         try:
+            self._decide()  # what has come up before anybody could know what is waited for
             while not done():
                 if not event.wait(None if deadline is None else max(0.0, deadline - monotonic())):
                     return done()

@@ -131,6 +131,22 @@ def test_g05_instances_die_when_the_system_is_left(run, kind, mixin, no_gc):
     run(main())
 
 
+@pytest.mark.parametrize("mixin", [Tracked, AsyncTracked], ids=lambda mixin: mixin.__name__)
+@pytest.mark.parametrize("how", [ValueError, KeyboardInterrupt])
+def test_g05_a_ref_does_not_keep_an_instance_that_has_failed(run, kind, mixin, how, no_gc):
+    async def main():
+        instances = []
+        async with ActorSystem() as system:
+            ref = system.spawn(of(kind, mixin), instances, supervision=Stop())
+            ref.tell(how)
+            await ref.wait_stopped()
+            gc.collect()
+            assert living(instances) == []
+            assert not ref.is_alive()
+
+    run(main())
+
+
 def test_g05_an_exception_that_an_asker_keeps_is_all_that_keeps_an_instance(run, kind, no_gc):
     async def main():
         instances = []
