@@ -14,24 +14,89 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     actor                               what users subclass
     stats, draining, shutdown           a look from outside; waiting until all is quiet; the end
     system, threaded                    where actors live; the same in a thread
+    workers                             the threads in which single calls block
     testing                             the clock that is moved by hand
+
+    chat, interrupt, events             what is said; where a run waits; what it shows
+    session, models, options            shared values; chat models, behind one protocol; what is asked of one run only
+    codec, codec_types, codec_values    bytes and back, for registered types only
+    definition, history, outcome        a tree of agents; what each gets to see; how one has ended
+    hooks, run_context, run_result      who looks on; what belongs to a run; what is left of it
+    invocation, protocol, delivery      an agent at work, as data; what the actors of a run send; how
+    stream, run_record                  events on their way; what is known of a run
+    context, agent_actor                an agent's door to its run; an agent at work
+    run_supervisor, run, runner         the single writer; a run from outside; the front door
 
 It knows no agent, and never imports `understudy.actors`.
 """
 
 from .actor import Actor, ThreadActor
+from .chat import AudioPart, FilePart, ImagePart, Message, MessageDelta, Part, Role, TextPart, ToolCall, ToolCallDelta, Usage
 from .clock import Clock
+from .codec import register_type
+from .context import AgentContext, ResumeInfo
+from .definition import AgentInput
 from .envelope import MailboxSettings
-from .errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull, SystemDraining, UnderstudyError, UsageError
+from .errors import (
+    ActorDeadError,
+    ActorFailed,
+    AgentError,
+    AskTimeout,
+    CheckpointError,
+    CheckpointNotFound,
+    HandlerCancelled,
+    HandoffError,
+    MailboxFull,
+    MaxIterationsExceeded,
+    MaxTransfersExceeded,
+    ModelBehaviorError,
+    ModelError,
+    ModelRetry,
+    ResumeError,
+    RetryExhausted,
+    RunCancelled,
+    SystemDraining,
+    ToolError,
+    TransferError,
+    UnderstudyError,
+    UsageError,
+)
+from .events import Action, AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
 from .future import ActorFuture
+from .history import HistoryEntry, HistoryPolicy, HistoryRewriter
+from .hooks import AgentHooks, RunHooks
+from .interrupt import AddressStep, InterruptContext
 from .messages import Failed, Stopped, Terminated
+from .models import (
+    ChatModel,
+    FailoverModel,
+    LimitedModel,
+    ModelRequest,
+    ModelSettings,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    OutputSchema,
+    RetryModel,
+    ScriptedModel,
+    ToolCalls,
+    ToolSpec,
+    model_from_env,
+)
 from .monitor import DeadLetter
+from .options import ModelOptions, Options, ToolOptions
+from .outcome import Outcome
 from .ref import ActorRef
+from .run import Run
+from .run_context import RunContext
+from .run_result import RunResult, RunStatus
+from .runner import Runner
+from .session import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .stats import ActorNode, DrainReport, SystemStats
 from .supervision import Backoff, Directive, Escalate, Restart, Resume, Stop, Supervision
 from .system import ActorSystem
 
 __all__ = [
+    "Action",
     "Actor",
     "ActorDeadError",
     "ActorFailed",
@@ -39,26 +104,96 @@ __all__ = [
     "ActorNode",
     "ActorRef",
     "ActorSystem",
+    "AddressStep",
+    "AgentContext",
+    "AgentError",
+    "AgentEvent",
+    "AgentHooks",
+    "AgentInput",
     "AskTimeout",
+    "AudioPart",
     "Backoff",
+    "BreakLoop",
+    "ChatModel",
+    "CheckpointError",
+    "CheckpointNotFound",
     "Clock",
+    "CustomAction",
     "DeadLetter",
     "Directive",
     "DrainReport",
     "Escalate",
+    "Exit",
     "Failed",
+    "FailoverModel",
+    "FilePart",
     "HandlerCancelled",
+    "HandoffError",
+    "HistoryEntry",
+    "HistoryPolicy",
+    "HistoryRewriter",
+    "ImagePart",
+    "InterruptContext",
+    "Interrupted",
+    "LimitedModel",
     "MailboxFull",
     "MailboxSettings",
+    "MaxIterationsExceeded",
+    "MaxTransfersExceeded",
+    "Message",
+    "MessageDelta",
+    "ModelBehaviorError",
+    "ModelError",
+    "ModelOptions",
+    "ModelRequest",
+    "ModelRetry",
+    "ModelSettings",
+    "OpenAIChatModel",
+    "OpenAIResponsesModel",
+    "Options",
+    "Outcome",
+    "OutputSchema",
+    "Part",
     "Restart",
     "Resume",
+    "ResumeError",
+    "ResumeInfo",
+    "RetryExhausted",
+    "RetryModel",
+    "Role",
+    "Run",
+    "RunCancelled",
+    "RunContext",
+    "RunHooks",
+    "RunResult",
+    "RunStatus",
+    "Runner",
+    "ScriptedModel",
+    "SessionValues",
     "Stop",
     "Stopped",
     "Supervision",
     "SystemDraining",
     "SystemStats",
     "Terminated",
+    "TextPart",
     "ThreadActor",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCalls",
+    "ToolError",
+    "ToolOptions",
+    "ToolSpec",
+    "TransferError",
+    "TransferToAgent",
     "UnderstudyError",
+    "Usage",
     "UsageError",
+    "add_session_value",
+    "add_session_values",
+    "current_session",
+    "get_session_value",
+    "get_session_values",
+    "model_from_env",
+    "register_type",
 ]

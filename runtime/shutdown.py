@@ -100,6 +100,4 @@ class Shutdown:
             self._give_up(cell)
         for task in system.tasks:
             task.cancel()
-        if system.workers is not None:
-            system.workers.shutdown(wait=False, cancel_futures=True)
-            system.workers = None
+        system.workers.abandon()

@@ -11,7 +11,6 @@ import contextvars
 import itertools
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import partial
 from threading import get_ident
@@ -32,6 +31,7 @@ from .shutdown import Shutdown
 from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree, walk
 from .supervision import Directive, Supervision
 from .thread_cell import ThreadCell
+from .workers import Workers
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -104,9 +104,8 @@ class ActorSystem:
         self.fault: str | None = None  # why nothing can be sent any more, other than that the actors have stopped
         self._refuses = True  # whether spawning has to look at the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
-        self._worker_threads = worker_threads
         self._clock = clock
-        self.workers: ThreadPoolExecutor | None = None
+        self.workers = Workers(name, worker_threads)
         self.tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # set when something has ended, while somebody drains
@@ -143,6 +142,10 @@ class ActorSystem:
         if found is not None:
             msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
             raise UsageError(msg)
+        self.bind(loop)
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Live on that loop, from its thread. A system that is bound and not entered is nobody's current one; it needs no leaving when all in it has ended."""
         self.loop = loop
         self.fault = None
         self.clock = self._clock or LoopClock(loop)
@@ -358,10 +361,7 @@ class ActorSystem:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the worker threads, with the caller's context variables."""
-        if self.workers is None:
-            self.workers = ThreadPoolExecutor(self._worker_threads, thread_name_prefix=f"{self.name}-worker")
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self.workers, partial(context.run, function, *args, **kwargs))
+        return await self.workers.run(function, *args, **kwargs)
 
     def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
         """Run a coroutine in a task of the system's own. On the loop's thread. The name is what the log says if it does not end."""

@@ -193,11 +193,12 @@ def imported_by(name):
     return json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
-@pytest.mark.parametrize(("room", "needs"), [("understudy.runtime", {"pykka"}), ("understudy.actors", set())])
+@pytest.mark.parametrize(("room", "needs"), [("understudy.runtime", {"pykka", "msgpack"}), ("understudy.actors", {"pykka", "msgpack"})])
 def test_importing_a_room_imports_what_it_needs_and_nothing_else(room, needs):
     """So that it takes no time, and works without the extras."""
     tops = {name.split(".")[0] for name in imported_by(room)} - {"understudy"}
-    assert {top for top in tops if top not in sys.stdlib_module_names} == needs
+    strange = {top for top in tops if top not in sys.stdlib_module_names}
+    assert {top for top in strange if not top.startswith(("_cython", "cython_runtime", "_sysconfigdata"))} == needs  # msgpack's compiled part brings these
     assert not {"unittest", "multiprocessing", "http", "sqlite3"} & tops
 
 

@@ -1,0 +1,123 @@
+"""The base of every agent's definition.
+
+Owns: what all agents have: a name, a description, a place for sub-agents, and how they are set. A definition holds no state of any run, and knows no parent:
+it may be run any number of times at once, in any number of trees.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from ..runtime.context import AgentContext
+from ..runtime.definition import AgentInput
+from ..runtime.errors import UsageError
+from ..runtime.events import AgentEvent
+from ..runtime.history import HistoryPolicy, HistoryRewriter
+from ..runtime.hooks import AgentHooks, check_hooks
+from ..runtime.supervision import Restart
+
+if TYPE_CHECKING:
+    from .tool import Tool
+
+__all__ = ["Agent", "set_sub_agents"]
+
+A = TypeVar("A", bound="Agent")
+
+_POLICIES = frozenset(("lane", "run_path", "isolated", "input_only"))
+
+
+class Agent:
+    """An agent. Subclass it and write `run`, an async generator of events, for one of your own.
+
+        class Greeter(Agent):
+            async def run(self, input, context):
+                yield AgentEvent.say("hello")
+
+    Do not change a definition after it was made, and keep nothing of a run in it: the same one plays in many runs at once.
+    """
+
+    hands_over: ClassVar[bool] = True
+    unique_children: ClassVar[bool] = True
+    wrapped: Agent | None = None
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        sub_agents: Sequence[Agent] = (),
+        disallow_transfer_to_parent: bool = False,
+        history: HistoryPolicy | HistoryRewriter | None = None,
+        hooks: AgentHooks | None = None,
+        on_failure: Restart | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not name:
+            msg = f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand over to it, and its events are told apart."
+            raise UsageError(msg)
+        if history is not None and not callable(history) and history not in _POLICIES:
+            msg = f"agent {name!r}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
+            raise UsageError(msg, agent=name)
+        if hooks is not None:
+            check_hooks(hooks, AgentHooks, f"agent {name!r}")
+        if on_failure is not None and not isinstance(on_failure, Restart):
+            msg = f"agent {name!r}: on_failure={on_failure!r}: give Restart(...) of understudy.runtime, or leave it out: then a failure ends the agent."
+            raise UsageError(msg, agent=name)
+        self.name = name
+        self.description = description
+        self.sub_agents = _checked(name, sub_agents)
+        self.disallow_transfer_to_parent = disallow_transfer_to_parent
+        self.history = history
+        self.hooks = hooks
+        self.on_failure = on_failure
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        """Play: yield events, one after the other. Write it as `async def` with `yield`."""
+        msg = f"{type(self).__name__} has no run(): write `async def run(self, input, context)` with `yield AgentEvent.say(...)`."
+        raise UsageError(msg, agent=self.name)
+
+    def as_tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Any = None,
+        full_history: bool = False,
+        emit_events: bool = False,
+    ) -> Tool:
+        """This agent as a tool of another: it is given a request, and its last message is the result."""
+        from .agent_tool import AgentTool  # noqa: PLC0415 -- built on agents
+
+        return AgentTool(self, name=name, description=description, parameters=parameters, full_history=full_history, emit_events=emit_events)
+
+    def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
+        """A copy with those sub-agents in place of its own."""
+        twin = copy.copy(self)
+        twin.sub_agents = _checked(self.name, sub_agents)
+        return twin
+
+
+def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
+    """A copy of the agent, with those sub-agents: it may hand over to them, and they to it."""
+    if not isinstance(agent, Agent):
+        msg = f"set_sub_agents({agent!r}, ...): give an Agent."
+        raise UsageError(msg)
+    return agent.with_sub_agents(sub_agents)
+
+
+def _checked(name: str, sub_agents: Any) -> tuple[Any, ...]:
+    if not sub_agents:
+        return ()
+    if isinstance(sub_agents, Agent):
+        msg = f"agent {name!r}: sub_agents is one agent; give a list: sub_agents=[{sub_agents.name}]."
+        raise UsageError(msg, agent=name)
+    given = tuple(sub_agents)
+    for one in given:
+        if not isinstance(one, Agent):
+            msg = f"agent {name!r}: the sub-agent {one!r} is no agent. Give instances of Agent, such as ChatModelAgent(...)."
+            raise UsageError(msg, agent=name)
+    return given

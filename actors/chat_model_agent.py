@@ -1,0 +1,203 @@
+"""The agent that plays by a chat model: ask the model, call the tools that it wants, ask again, until it answers.
+
+Owns: its definition. What it does is in `react.py`, from a state that is nothing but what the agent has said so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Any, Final, Literal, Self
+
+from ..runtime.chat import Message, MessageDelta
+from ..runtime.context import AgentContext
+from ..runtime.definition import AgentInput, Node
+from ..runtime.errors import UsageError
+from ..runtime.events import AgentEvent
+from ..runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
+from ..runtime.runner import Runner
+from .agent import Agent
+from .middleware import Middleware
+from .react import React
+from .setup import Setup
+from .tool import Tool, tool
+from .transfer import exit_tool as default_exit_tool
+
+__all__ = ["ChatModelAgent"]
+
+_RUNNER_OPTIONS: Final = ("system", "hooks", "max_transfers", "event_buffer", "skip_transfer_messages")
+_DEFAULT_SETTINGS: Final = ModelSettings()
+
+
+class ChatModelAgent(Agent):
+    """An agent that a chat model plays.
+
+        ChatModelAgent(name="weather", description="knows the weather", instruction="Be brief.", model="gpt-4o", tools=[get_weather])
+
+    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
+        model: ChatModel | str | None = None,
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        sub_agents: Sequence[Agent] = (),
+        handoffs: Sequence[Any] = (),
+        max_iterations: int = 20,
+        exit_tool: bool | Tool = False,
+        return_directly: Collection[str] = (),
+        output_key: str | None = None,
+        output_type: Any = None,
+        make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message]] | None = None,
+        middleware: Sequence[Middleware] = (),
+        unknown_tool: Callable[[str, str], Any] | None = None,
+        on_tool_error: Literal["report", "raise"] = "report",
+        parallel_tool_calls: bool = True,
+        multiple_handoffs: Literal["first", "last", "error"] = "first",
+        nest_handoff_history: bool = False,
+        input_guardrails: Sequence[Any] = (),
+        output_guardrails: Sequence[Any] = (),
+        model_settings: ModelSettings | None = None,
+        **agent_options: Any,
+    ) -> None:
+        super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
+        if handoffs or input_guardrails or output_guardrails:
+            msg = f"agent {name!r}: handoffs and guardrails are not there yet. Give the agents as sub_agents."
+            raise UsageError(msg, agent=name)
+        if max_iterations < 1:
+            msg = f"agent {name!r}: max_iterations={max_iterations} would never ask the model; give 1 or more."
+            raise UsageError(msg, agent=name)
+        if on_tool_error not in ("report", "raise"):
+            msg = f"agent {name!r}: on_tool_error={on_tool_error!r} is unknown; give 'report' or 'raise'."
+            raise UsageError(msg, agent=name)
+        self.instruction = instruction
+        self.model = _as_model(model, name)
+        self.tools = _as_tools(tools, exit_tool, name)
+        self.max_iterations = max_iterations
+        self.return_directly = _direct(return_directly, self.tools, name)
+        self.output_key = output_key
+        self.output_type = output_type
+        self.make_model_input = make_model_input
+        self.middleware = _as_middleware(middleware, name)
+        self.unknown_tool = unknown_tool
+        self.on_tool_error = on_tool_error
+        self.parallel_tool_calls = parallel_tool_calls
+        self.multiple_handoffs = multiple_handoffs
+        self.nest_handoff_history = nest_handoff_history
+        self.model_settings = model_settings or _DEFAULT_SETTINGS
+        self._runner: Runner | None = None
+
+    def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
+        twin = super().with_sub_agents(sub_agents)
+        twin._runner = None
+        return twin
+
+    def check(self, node: Node) -> None:
+        """Work out, when a Runner is made, what is the same for all its runs: so that what is wrong is said then."""
+        self.setup(node)
+
+    def setup(self, node: Node) -> Setup:
+        """What this agent shows its model in that place of a tree."""
+        setup: Setup | None = node.kept
+        if setup is None:
+            setup = node.kept = Setup(self, node)
+        return setup
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        return React(self, self.setup(context.node), input, context).play()
+
+    # --- without a Runner ---
+
+    async def generate(self, messages: str | Sequence[Message], **run_options: Any) -> Message:
+        """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
+        runner = self._runner_for(run_options)
+        result = await runner.run(messages, **run_options)
+        result.raise_for_error()
+        if result.final_message is None:
+            msg = f"agent {self.name!r} ended ({result.status.value}) without a message."
+            raise UsageError(msg, agent=self.name)
+        return result.final_message
+
+    async def stream(self, messages: str | Sequence[Message], **run_options: Any) -> AsyncIterator[MessageDelta | Message]:
+        """Run this agent, and yield the pieces of its messages as they come, and each message when it is whole. Raises what it failed with."""
+        runner = self._runner_for(run_options)
+        run_options.setdefault("streaming", True)
+        run = runner.run(messages, **run_options)
+        try:
+            async for event in run:
+                if event.error is not None:
+                    raise event.error
+                if event.delta is not None:
+                    yield event.delta
+                elif event.message is not None:
+                    yield event.message
+        finally:
+            await run.aclose()
+
+    def _runner_for(self, run_options: dict[str, Any]) -> Runner:
+        own = {key: run_options.pop(key) for key in _RUNNER_OPTIONS if key in run_options}
+        if own:
+            return Runner(self, **own)
+        if self._runner is None:
+            self._runner = Runner(self)
+        return self._runner
+
+
+def _as_model(model: Any, name: str) -> ChatModel:
+    if isinstance(model, str):
+        return OpenAIChatModel(model)
+    if model is None:
+        try:
+            return model_from_env()
+        except UsageError as problem:
+            msg = f"agent {name!r} has no model: {problem} Or give it one: model=..."
+            raise UsageError(msg, agent=name) from None
+    if not callable(getattr(model, "generate", None)):
+        msg = f"agent {name!r}: model={model!r} has no generate(): give a ChatModel, or the name of one of OpenAI's."
+        raise UsageError(msg, agent=name)
+    found: ChatModel = model
+    return found
+
+
+def _as_tools(given: Sequence[Any], exit_given: Any, name: str) -> tuple[Tool, ...]:
+    if not given and not exit_given:
+        return ()
+    found: dict[str, Tool] = {}
+    for one in (*given, *((default_exit_tool if exit_given is True else exit_given,) if exit_given else ())):
+        made = one if isinstance(one, Tool) else _as_tool(one, name)
+        if made.name in found:
+            msg = f"agent {name!r} has two tools named {made.name!r}. The model could not tell them apart: rename one, with @tool(name=...)."
+            raise UsageError(msg, agent=name)
+        found[made.name] = made
+    return tuple(found.values())
+
+
+def _as_tool(given: Any, name: str) -> Tool:
+    if isinstance(given, Agent):
+        msg = f"agent {name!r}: the agent {given.name!r} stands among the tools. Write {given.name}.as_tool(), or put it among the sub_agents."
+        raise UsageError(msg, agent=name)
+    if not callable(given):
+        msg = f"agent {name!r}: the tool {given!r} cannot be called. Give a function, or what @tool makes of one."
+        raise UsageError(msg, agent=name)
+    made: Tool = tool(given)
+    return made
+
+
+def _direct(names: Collection[str], tools: tuple[Tool, ...], agent_name: str) -> frozenset[str]:
+    wanted = frozenset((names,) if isinstance(names, str) else names)
+    known = {tool.name for tool in tools}
+    if not wanted <= known:
+        msg = f"agent {agent_name!r}: return_directly names {sorted(wanted - known)}, and there is no such tool. Its tools: {sorted(known)}."
+        raise UsageError(msg, agent=agent_name)
+    return wanted | {tool.name for tool in tools if tool.return_directly} if tools else wanted
+
+
+def _as_middleware(given: Sequence[Any], name: str) -> tuple[Middleware, ...]:
+    for one in given:
+        if not isinstance(one, Middleware):
+            msg = f"agent {name!r}: the middleware {one!r} is none: subclass understudy.actors.Middleware, and give an instance."
+            raise UsageError(msg, agent=name)
+    return tuple(given)

@@ -1,0 +1,217 @@
+"""Plan, do the first step, look again at the plan: until there is an answer.
+
+Owns: `PlanExecute`, its three roles, and the session values by which they work together: `UserInput`, `Plan`, `ExecutedStep`, `ExecutedSteps`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, Self
+
+from ...runtime.chat import Message
+from ...runtime.context import AgentContext
+from ...runtime.definition import AgentInput
+from ...runtime.errors import ModelBehaviorError, UsageError
+from ...runtime.events import AgentEvent, BreakLoop
+from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
+from ..agent import Agent
+from ..chat_model_agent import ChatModelAgent, _as_model
+from ..tool import Tool
+from ..workflow import Loop, Sequential
+
+__all__ = ["PlanExecute", "make_executor", "make_planner", "make_replanner"]
+
+_PLAN: Final = ToolSpec(
+    "plan",
+    "Plan the steps that lead to the objective, in their order.",
+    {
+        "type": "object",
+        "properties": {"steps": {"type": "array", "items": {"type": "string"}, "description": "the steps to take, in order, each one clear by itself"}},
+        "required": ["steps"],
+        "additionalProperties": False,
+    },
+)
+_RESPOND: Final = ToolSpec(
+    "respond",
+    "Give the answer to the user, when the objective has been reached.",
+    {
+        "type": "object",
+        "properties": {"response": {"type": "string", "description": "the complete answer"}},
+        "required": ["response"],
+        "additionalProperties": False,
+    },
+)
+
+_PLANNER: Final = """You are an expert planner. Break the objective down into a plan of simple steps, each of which can be carried out by itself.
+Leave out what is not needed. The result of the last step is the answer. Answer only by calling the tool 'plan'."""
+
+_EXECUTOR: Final = """You are a diligent executor. Carry out the given step of a plan with the tools that you have, and report the result in full."""
+
+_REPLANNER: Final = """You look after a plan that is being carried out. Compare what has been done with the objective.
+If it has been reached, call the tool 'respond' with the complete answer.
+Otherwise call the tool 'plan' with the steps that are still to be done, and only those."""
+
+
+def _steps(items: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1)) or "(none)"
+
+
+def _done(session: Any) -> str:
+    done = session.get("ExecutedSteps", [])
+    return "\n\n".join(f"Step: {one['step']}\nResult: {one['result']}" for one in done) or "(none)"
+
+
+def _objective(session: Any) -> str:
+    messages = session.get("UserInput", ())
+    return "\n".join(message.text for message in messages)
+
+
+class _Forced(Agent):
+    """A role whose model has to answer by a tool call."""
+
+    def __init__(self, *, name: str, description: str, instruction: str, model: ChatModel | str | None, settings: ModelSettings | None) -> None:
+        super().__init__(name=name, description=description, history="input_only")
+        self.instruction = instruction
+        self.model = _as_model(model, name)
+        self.settings = settings or ModelSettings()
+
+    async def _ask(self, context: AgentContext, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> tuple[str, dict[str, Any]]:
+        """The tool that the model calls, and its arguments. Raises if it does anything else."""
+        choice = tools[0].name if len(tools) == 1 else "required"
+        request = ModelRequest((Message.system(self.instruction), *messages), tools, choice, self.settings)
+        reply = await context.run.model_for_run(self.model).generate(request)
+        if reply.usage is not None:
+            context.run.usage += reply.usage
+        known = {tool.name: tool for tool in tools}
+        call = next((call for call in reply.tool_calls if call.name in known), None)
+        wanted = " or ".join(known)
+        if call is None:
+            did = ", ".join(one.name for one in reply.tool_calls) or f"answered {reply.text!r}"
+            msg = f"agent {self.name!r}: the model was to call {wanted}, and {'called ' if reply.tool_calls else ''}{did}."
+            raise ModelBehaviorError(msg, run=context.run_id, agent=self.name, message=reply)
+        return call.name, _arguments(call.name, call.arguments, known[call.name], context, self.name)
+
+
+def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agent: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    field = spec.parameters["required"][0]
+    value = found.get(field) if isinstance(found, dict) else None
+    good = isinstance(value, str) if tool == "respond" else isinstance(value, list) and all(isinstance(step, str) for step in value)
+    if not good:
+        msg = f"agent {agent!r}: the model called {tool} with arguments that are not valid: {text}"
+        raise ModelBehaviorError(msg, run=context.run_id, agent=agent)
+    return {field: value}
+
+
+def _as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Planner(_Forced):
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        session = context.session
+        session.update(UserInput=list(input.messages), ExecutedSteps=[])
+        _, arguments = await self._ask(context, input.messages, (_PLAN,))
+        session["Plan"] = arguments["steps"]
+        yield AgentEvent.of(Message.assistant(_as_json(arguments)))
+
+
+class _Replanner(_Forced):
+    """Knows, from the loop around it, whether this is the last time that it is asked."""
+
+    last_iteration: int | None = None
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        session, state = context.session, context.state
+        if "response" not in state:
+            plan, done = session.get("Plan", []), [*session.get("ExecutedSteps", [])]
+            if plan:
+                done.append({"step": plan[0], "result": session.get("ExecutedStep", "")})
+            session["ExecutedSteps"] = done
+            last = self.last_iteration is not None and context.invocation.seat.loop == self.last_iteration
+            asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{_steps(plan)}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
+            if last:
+                asked += "\n\nThere is no time for further steps: call the tool 'respond' with the best answer that these results allow."
+            tool, arguments = await self._ask(context, (Message.user(asked),), (_RESPOND,) if last else (_PLAN, _RESPOND))
+            if tool == "plan":
+                session["Plan"] = arguments["steps"]
+                yield AgentEvent.of(Message.assistant(_as_json(arguments)))
+                return
+            state["response"] = arguments["response"]
+            yield AgentEvent.of(Message.assistant(_as_json(arguments)), BreakLoop())
+        yield AgentEvent.of(Message.assistant(state["response"]))
+
+    def ending_at(self, iteration: int) -> Self:
+        """A copy that answers in that round at the latest."""
+        twin = self.with_sub_agents(())
+        twin.last_iteration = iteration
+        return twin
+
+
+def make_planner(
+    model: ChatModel | str | None = None, *, name: str = "planner", instruction: str = _PLANNER, model_settings: ModelSettings | None = None
+) -> Agent:
+    """The one who makes the plan."""
+    return _Planner(name=name, description="plans the steps that lead to an objective", instruction=instruction, model=model, settings=model_settings)
+
+
+def make_executor(
+    model: ChatModel | str | None = None,
+    tools: Sequence[Tool | Callable[..., Any]] = (),
+    *,
+    name: str = "executor",
+    instruction: str = _EXECUTOR,
+    max_iterations: int = 20,
+    **options: Any,
+) -> ChatModelAgent:
+    """The one who carries out the first step of the plan, with these tools."""
+
+    def asked(text: str, _given: AgentInput, context: AgentContext) -> list[Message]:
+        session = context.session
+        plan = session.get("Plan", [])
+        if not plan:
+            msg = f"agent {name!r} has no plan to carry out: it belongs into a PlanExecute."
+            raise UsageError(msg, run=context.run_id, agent=name)
+        task = (
+            f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{_steps(plan)}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
+            f"\n\nYOUR TASK is the first step of the plan:\n{plan[0]}"
+        )
+        return [Message.system(text), Message.user(task)]
+
+    return ChatModelAgent(
+        name=name,
+        description="carries out one step of a plan",
+        instruction=instruction,
+        model=model,
+        tools=tools,
+        max_iterations=max_iterations,
+        make_model_input=asked,
+        output_key="ExecutedStep",
+        **options,
+    )
+
+
+def make_replanner(
+    model: ChatModel | str | None = None, *, name: str = "replanner", instruction: str = _REPLANNER, model_settings: ModelSettings | None = None
+) -> Agent:
+    """The one who decides, after each step, whether to go on, and how."""
+    return _Replanner(name=name, description="revises the plan, or answers", instruction=instruction, model=model, settings=model_settings)
+
+
+class PlanExecute(Sequential):
+    """A planner, then a loop of executor and replanner, until the replanner answers; in round `max_iterations` it has to."""
+
+    def __init__(
+        self, *, planner: Agent, executor: Agent, replanner: Agent, max_iterations: int = 10, name: str = "plan_execute_replan", description: str = ""
+    ) -> None:
+        if max_iterations < 1:
+            msg = f"PlanExecute: max_iterations={max_iterations} would carry out nothing; give 1 or more."
+            raise UsageError(msg)
+        if isinstance(replanner, _Replanner):
+            replanner = replanner.ending_at(max_iterations - 1)
+        loop = Loop(name="execute_replan", sub_agents=[executor, replanner], max_iterations=max_iterations)
+        super().__init__(name=name, description=description, sub_agents=[planner, loop])

@@ -1,0 +1,75 @@
+"""One agent that decides who is next, and others that always hand back to it.
+
+Owns: `Supervisor`. It is made of transfers alone: the supervisor hands over by its tool, the others deterministically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal
+
+from ...runtime.chat import Message
+from ...runtime.context import AgentContext
+from ...runtime.definition import AgentInput
+from ...runtime.errors import UsageError
+from ...runtime.events import AgentEvent
+from ..agent import Agent
+from ..transfer import DeterministicTransfer
+
+__all__ = ["Supervisor"]
+
+
+class Supervisor(Agent):
+    """Bears its supervisor's name and description, and plays as it, with the sub-agents under it.
+
+    An error in a sub-agent ends the run (`on_error="abort"`), or is told to the supervisor, which goes on (`"report"`).
+    """
+
+    def __init__(self, *, supervisor: Agent, sub_agents: Sequence[Agent], on_error: Literal["abort", "report"] = "abort") -> None:
+        if not isinstance(supervisor, Agent):
+            msg = f"Supervisor(supervisor={supervisor!r}): give an Agent."
+            raise UsageError(msg)
+        if on_error not in ("abort", "report"):
+            msg = f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give 'abort' or 'report'."
+            raise UsageError(msg, agent=supervisor.name)
+        if supervisor.sub_agents:
+            msg = f"Supervisor: {supervisor.name!r} has sub-agents of its own. Give all of them here: sub_agents=[...]."
+            raise UsageError(msg, agent=supervisor.name)
+        back = _Reporting if on_error == "report" else DeterministicTransfer
+        team = tuple(back(agent, to=[supervisor.name]) for agent in sub_agents)
+        super().__init__(
+            name=supervisor.name,
+            description=supervisor.description,
+            sub_agents=team,
+            disallow_transfer_to_parent=supervisor.disallow_transfer_to_parent,
+            history=supervisor.history,
+            hooks=supervisor.hooks,
+            on_failure=supervisor.on_failure,
+        )
+        self.supervisor = supervisor
+        self.on_error = on_error
+
+    def check(self, node: Any) -> None:
+        """What the supervisor checks of itself in that place."""
+        check = getattr(self.supervisor, "check", None)
+        if check is not None:
+            check(node)
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        return self.supervisor.run(input, context)
+
+
+class _Reporting(DeterministicTransfer):
+    """One that hands back also after it has failed, and says what happened."""
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        invocation = context.invocation
+        if not context.state.get("played"):
+            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, given=invocation.given)
+            if outcome.kind not in ("finished", "failed"):
+                return
+            context.state["played"] = True
+            if outcome.kind == "failed":
+                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {outcome.error}"))
+        async for event in super().run(input, context):
+            yield event

@@ -1,0 +1,231 @@
+"""The loop of a chat model's agent: look at what has been said, take the next step, have it recorded.
+
+Owns: one play of the loop. It has no state of its own: what is next follows from the messages that the agent has said in this invocation. So to
+start, to go on after a failure and to go on after an interrupt are one and the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.chat import Message, MessageDelta, ToolCall, new_id
+from ..runtime.context import AgentContext
+from ..runtime.definition import AgentInput
+from ..runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelRetry, UsageError
+from ..runtime.events import AgentEvent
+from ..runtime.history import complete_calls
+from ..runtime.models import ModelRequest
+from ..runtime.options import model_options
+from .setup import PLACEHOLDER, Setup
+from .tools_step import Round
+
+if TYPE_CHECKING:
+    from .chat_model_agent import ChatModelAgent
+    from .middleware import Middleware
+
+__all__ = ["React"]
+
+
+class React:
+    """One play of a chat model's agent."""
+
+    __slots__ = ("_agent", "_context", "_given", "_hooked", "_model", "_setup")
+
+    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
+        self._agent = agent
+        self._setup = setup
+        self._given = given
+        self._context = context
+        self._model = context.run.model_for_run(agent.model)
+        self._hooked = context.run.hooks is not None or agent.hooks is not None
+
+    async def play(self) -> AsyncIterator[AgentEvent]:
+        agent, setup, context = self._agent, self._setup, self._context
+        said = context.invocation.messages  # grows as events are recorded
+        for middleware in setup.before_agent:
+            self._given = await _result(middleware.before_agent(context, self._given)) or self._given
+        start = await self._start()
+        while True:
+            calls = _unanswered(said) if said else None
+            if calls:
+                reply = _last_reply(said)
+                if await Round(setup.policy, context, hooked=self._hooked).play(calls, reply.tool_calls):
+                    break
+                continue
+            if said:
+                reply = _last_reply(said)
+                if _returned_directly(reply, setup.policy.direct) or (not reply.tool_calls and "problem" not in context.state):
+                    break
+                if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
+                    msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
+                    raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
+            reply = await self._ask(start, said)
+            yield AgentEvent(message=reply, custom_output=None if setup.adapter is None or reply.tool_calls else self._parsed(reply))
+        if context.outcome is not None:
+            return
+        if agent.output_key is not None and said:
+            context.session[agent.output_key] = said[-1].text
+        for middleware in setup.after_agent:
+            await _result(middleware.after_agent(context, said[-1] if said else None))
+
+    # --- asking ---
+
+    async def _start(self) -> tuple[Message, ...]:
+        """The messages that every request of this play begins with."""
+        agent, setup, given = self._agent, self._setup, self._given
+        if setup.system is not None:
+            return (setup.system, *given.messages)
+        instruction = agent.instruction
+        if callable(instruction):
+            text = await _result(instruction(self._context))
+            if not isinstance(text, str):
+                msg = f"agent {agent.name!r}: its instruction function returned {text!r}, which is no text."
+                raise UsageError(msg, agent=agent.name)
+        else:
+            text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
+        text = setup.joined(text)
+        if agent.make_model_input is not None:
+            made = tuple(await _result(agent.make_model_input(text, given, self._context)))
+            for message in made:
+                if not isinstance(message, Message):
+                    msg = f"agent {agent.name!r}: make_model_input returned {message!r} among the messages: return a sequence of Message."
+                    raise UsageError(msg, agent=agent.name)
+            return made
+        return (Message("system", text), *given.messages) if text else given.messages
+
+    def _fill(self, match: Any) -> str:
+        """The session value of that name, if there is one."""
+        session, key = self._context.session, match.group(1)
+        return str(session[key]) if key in session else str(match.group(0))
+
+    async def _ask(self, start: tuple[Message, ...], said: list[Message]) -> Message:
+        """One call of the model, with what stands around it."""
+        agent, setup, context = self._agent, self._setup, self._context
+        messages = (*start, *complete_calls(said)) if said else start
+        problem = context.state.get("problem") if setup.adapter is not None else None
+        if problem is not None:
+            messages = (*messages, Message("user", problem))
+        settings = agent.model_settings if not context.run.options else model_options(context.run.options, agent.name, agent.model_settings)
+        if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
+            settings = replace(settings, parallel_tool_calls=False)
+        request = ModelRequest(messages, setup.specs, settings.tool_choice, settings, setup.output_schema)
+        for middleware in setup.before_model:
+            request = await _result(middleware.before_model(context, request)) or request
+        if self._hooked:
+            await context.call_hooks("on_model_start", agent, request)
+        call: Callable[[ModelRequest], Awaitable[Message]] = self._call
+        for middleware in setup.wrap_model:
+            call = _around(middleware, context, call)
+        reply = await call(request)
+        if type(reply) is not Message:
+            self._check(reply)
+        for middleware in setup.after_model:
+            reply = await _result(middleware.after_model(context, reply)) or reply
+        if reply.tool_calls:
+            reply = _with_ids(reply)
+        if self._hooked:
+            await context.call_hooks("on_model_end", agent, reply)
+        return reply
+
+    async def _call(self, request: ModelRequest) -> Message:
+        stream = getattr(self._model, "stream", None) if self._given.streaming else None
+        if stream is None:
+            reply: Message = await self._model.generate(request)
+            return reply
+        whole: Message | None = None
+        pieces = stream(request)
+        try:
+            async for item in pieces:
+                if type(item) is MessageDelta:
+                    await self._context.emit(AgentEvent(delta=item))
+                elif isinstance(item, Message):
+                    whole = item
+                elif isinstance(item, ModelRetry):
+                    await self._context.emit(AgentEvent(delta=MessageDelta(), error=item))
+                else:
+                    self._check(item)
+        finally:
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+        if whole is None:
+            self._check(whole)
+        assert whole is not None
+        return whole
+
+    def _check(self, reply: Any) -> None:
+        """Raise, if that is no message."""
+        if isinstance(reply, Message) and reply.role == "assistant":
+            return
+        what = "nothing" if reply is None else repr(reply)
+        msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
+        raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name)
+
+    def _parsed(self, reply: Message) -> Any:
+        """The answer as an instance of the output type. An answer that is none goes back to the model, once."""
+        from pydantic import ValidationError  # noqa: PLC0415 -- it is there already: the adapter is its
+
+        state = self._context.state
+        try:
+            parsed = self._setup.adapter.validate_json(_without_fence(reply.text))
+        except ValidationError as error:
+            what = "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
+            if "problem" in state:
+                msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
+                raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply) from error
+            state["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
+            return None
+        state.pop("problem", None)
+        return parsed
+
+
+def _last_reply(said: list[Message]) -> Message:
+    """What the model has said last."""
+    return next(message for message in reversed(said) if message.role == "assistant")
+
+
+def _unanswered(said: list[Message]) -> Sequence[ToolCall]:
+    """The calls of the model's last reply that have no result yet."""
+    answered = set()
+    for message in reversed(said):
+        if message.role == "tool":
+            answered.add(message.tool_call_id)
+        elif message.role == "assistant":
+            return [call for call in message.tool_calls if call.id not in answered] if message.tool_calls else ()
+    return ()
+
+
+def _returned_directly(reply: Message, direct: frozenset[str]) -> bool:
+    return any(call.name in direct for call in reply.tool_calls) if direct and reply.tool_calls else False
+
+
+def _with_ids(reply: Message) -> Message:
+    """The reply, each of whose calls has an id that no other has. Providers leave them out, or give one to several."""
+    seen: set[str] = set()
+    calls = []
+    for call in reply.tool_calls:
+        calls.append(call if call.id and call.id not in seen else replace(call, id=f"call_{new_id()}"))
+        seen.add(calls[-1].id)
+    return reply if calls == list(reply.tool_calls) else replace(reply, tool_calls=tuple(calls))
+
+
+def _without_fence(text: str) -> str:
+    """The JSON in a Markdown fence, which models like to put around it."""
+    stripped = text.strip()
+    if stripped.startswith("```") and stripped.endswith("```"):
+        return stripped[3:-3].removeprefix("json").strip()
+    return stripped
+
+
+def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
+    async def outer(request: ModelRequest) -> Message:
+        return await middleware.wrap_model(context, request, inner)
+
+    return outer
+
+
+async def _result(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,103 @@
+"""What one agent shows its model in one place of a tree: worked out once, and the same for all runs.
+
+Owns: the tools with the transfer tool among them, their specs, the transfer instruction, the form of the answer. It holds nothing of a run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from ..runtime.chat import Message
+from ..runtime.definition import Node
+from ..runtime.errors import UsageError
+from ..runtime.history import TRANSFER_TOOL
+from ..runtime.models import OutputSchema
+from .strict_schema import ensure_strict_json_schema
+from .tools_step import ToolPolicy
+from .transfer import transfer_instruction, transfer_tool
+
+if TYPE_CHECKING:
+    from .chat_model_agent import ChatModelAgent
+
+__all__ = ["PLACEHOLDER", "Setup"]
+
+PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][\w.\-]*)\}")
+
+
+class Setup:
+    """The parts of a model's request that do not depend on the run."""
+
+    __slots__ = (
+        "adapter",
+        "after_agent",
+        "after_model",
+        "before_agent",
+        "before_model",
+        "output_schema",
+        "policy",
+        "specs",
+        "system",
+        "transfers",
+        "wrap_model",
+    )
+
+    def __init__(self, agent: ChatModelAgent, node: Node) -> None:
+        tools = {tool.name: tool for tool in agent.tools}
+        self.transfers = transfer_instruction(node.targets) if node.targets else ""
+        if node.targets:
+            if TRANSFER_TOOL in tools:
+                msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
+                raise UsageError(msg, agent=agent.name)
+            tools[TRANSFER_TOOL] = transfer_tool
+        self.specs = tuple(tool.spec for tool in tools.values())
+        for tool in tools.values():
+            _ = tool.description
+        stages = {stage: tuple(one for one in agent.middleware if stage in one.overridden) for stage in _STAGES} if agent.middleware else _NONE
+        self.before_agent = stages["before_agent"]
+        self.after_agent = tuple(reversed(stages["after_agent"]))
+        self.before_model = stages["before_model"]
+        self.after_model = tuple(reversed(stages["after_model"]))
+        self.wrap_model = tuple(reversed(stages["wrap_model"]))
+        self.policy = ToolPolicy(
+            tools=tools,
+            direct=agent.return_directly,
+            raises=agent.on_tool_error == "raise",
+            parallel=agent.parallel_tool_calls,
+            unknown=agent.unknown_tool,
+            wrappers=stages["wrap_tool"],
+        )
+        self.adapter, self.output_schema = _output(agent)
+        # The system message, if it is the same for every run.
+        self.system: Message | None = None
+        if isinstance(agent.instruction, str) and agent.make_model_input is None and not PLACEHOLDER.search(agent.instruction):
+            text = self.joined(agent.instruction)
+            self.system = Message("system", text) if text else None
+
+    def joined(self, instruction: str) -> str:
+        """The agent's own instruction, and what is to be said of the others."""
+        return f"{instruction}\n\n{self.transfers}" if instruction and self.transfers else instruction or self.transfers
+
+
+_STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
+_NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())
+
+
+def _output(agent: ChatModelAgent) -> tuple[Any, OutputSchema | None]:
+    """What makes an instance of the answer's text, and the schema of it."""
+    if agent.output_type is None:
+        return None, None
+    from pydantic import TypeAdapter  # noqa: PLC0415 -- it takes time to import, and few agents need it
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415 -- as above
+
+    name = getattr(agent.output_type, "__name__", "answer")
+    try:
+        adapter = TypeAdapter(agent.output_type)
+        schema = adapter.json_schema()
+    except PydanticUserError as problem:
+        msg = f"agent {agent.name!r}: output_type={name} cannot be a schema: {problem}"
+        raise UsageError(msg, agent=agent.name) from problem
+    try:
+        return adapter, OutputSchema(name, ensure_strict_json_schema(schema), strict=True)
+    except UsageError:
+        return adapter, OutputSchema(name, schema, strict=False)

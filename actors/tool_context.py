@@ -1,0 +1,139 @@
+"""What a tool is given beside its arguments.
+
+Owns: `ToolContext`, the one door from a tool to the run that it works for. It must never let a tool reach another call's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar
+
+from ..runtime.chat import ToolCall
+from ..runtime.context import AgentContext
+from ..runtime.errors import UsageError
+from ..runtime.events import Action, AgentEvent
+from ..runtime.interrupt import AddressStep
+from ..runtime.options import tool_options
+from ..runtime.run_context import RunContext
+from ..runtime.session import SessionValues
+
+__all__ = ["ToolContext", "ToolInterrupted"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Events that one call may emit before they are shown: a tool that emits without end must not fill the memory.
+_MOST_EMITTED: Final = 10_000
+
+
+class ToolInterrupted(BaseException):
+    """The tool waits for something from outside."""
+
+    def __init__(self, info: Any, state: Any) -> None:
+        super().__init__("the tool waits for something from outside")
+        self.info = info
+        self.state = state
+
+
+class ToolContext:
+    """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
+
+    __slots__ = ("_action", "_agent", "_call", "_emitted", "interrupt_state", "is_resume", "is_resume_target")
+
+    def __init__(self, agent: AgentContext, call: ToolCall) -> None:
+        self._agent = agent
+        self._call = call
+        self._action: Action | None = None
+        self._emitted: list[AgentEvent] | None = None
+        self.interrupt_state: Any = None
+        self.is_resume = False
+        self.is_resume_target = False
+
+    @property
+    def session(self) -> SessionValues:
+        """The values that all agents of the run share."""
+        return self._agent.run.session
+
+    @property
+    def run(self) -> RunContext:
+        return self._agent.run
+
+    @property
+    def run_id(self) -> str:
+        return self._agent.run_id
+
+    @property
+    def agent_name(self) -> str:
+        return self._agent.agent_name
+
+    @property
+    def run_path(self) -> tuple[str, ...]:
+        return self._agent.run_path
+
+    @property
+    def tool_name(self) -> str:
+        return self._call.name
+
+    @property
+    def call_id(self) -> str:
+        return self._call.id
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same whenever this call is made again because it may not have come to its end: give it to whatever must not happen twice."""
+        return f"{self._agent.invocation_id}:{self._call.id}"
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The `ToolOptions` that were given to this run for this tool."""
+        return tool_options(self._agent.run.options, self._agent.agent_name, self._call.name)
+
+    @property
+    def agent_context(self) -> AgentContext:
+        """The context of the agent that calls."""
+        return self._agent
+
+    @property
+    def address_step(self) -> AddressStep:
+        return AddressStep("tool", self._call.name, self._call.id)
+
+    def interrupt(self, info: Any = None, *, state: Any = None) -> Any:
+        """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it."""
+        raise ToolInterrupted(info, state)
+
+    def send_action(self, action: Action) -> None:
+        """Attach an action to this call's own event: `Exit()`, `BreakLoop()`, `TransferToAgent(...)`, `CustomAction(...)`. The last one counts."""
+        if not isinstance(action, Action):
+            msg = f"tool {self._call.name}: send_action({action!r}): give Exit(), BreakLoop(), TransferToAgent(...) or CustomAction(...)."
+            raise UsageError(msg)
+        self._action = action
+
+    def emit(self, event: AgentEvent) -> None:
+        """Have an event shown, before this call's own. From any thread. It is recorded as one of the agent's, but is not given to models."""
+        if not isinstance(event, AgentEvent):
+            msg = f"tool {self._call.name}: emit({event!r}): give an AgentEvent."
+            raise UsageError(msg)
+        if event.message is not None or event.error is not None:
+            msg = f"tool {self._call.name}: emit() takes events with custom_output, a delta or a CustomAction; messages and errors are the agent's to make."
+            raise UsageError(msg)
+        if self._emitted is None:
+            self._emitted = []
+        if len(self._emitted) >= _MOST_EMITTED:
+            msg = f"tool {self._call.name}: more than {_MOST_EMITTED} events in one call. They are shown when the call ends: emit fewer."
+            raise UsageError(msg)
+        self._emitted.append(event)
+
+    async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that blocks in one of the system's worker threads, with this call's context variables."""
+        return await self._agent.run_blocking(function, *args, **kwargs)
+
+    # --- for the agent ---
+
+    @property
+    def action(self) -> Action | None:
+        return self._action
+
+    def take_emitted(self) -> list[AgentEvent]:
+        """What has been emitted, and not been shown yet."""
+        emitted, self._emitted = self._emitted, None
+        return emitted or []

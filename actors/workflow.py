@@ -1,0 +1,169 @@
+"""Workflows: agents that say nothing themselves, and let others play: one after the other, again and again, or all at once.
+
+Owns: in which order children play, and what becomes of the whole when one of them does not simply finish. Where a workflow stands is in its state, so
+that it goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, ClassVar, Final, Literal
+
+from ..runtime.context import AgentContext
+from ..runtime.definition import AgentInput, Node
+from ..runtime.errors import UsageError
+from ..runtime.events import AgentEvent
+from ..runtime.history import Lane
+from ..runtime.outcome import Outcome
+from .agent import Agent
+
+__all__ = ["Loop", "Parallel", "Sequential"]
+
+# What becomes of a Parallel, the weightiest first, if one of its children has ended so.
+_WEIGHT: Final = ("failed", "cancelled", "interrupted", "exited")
+
+
+class _Workflow(Agent):
+    hands_over: ClassVar[bool] = False
+
+
+class Sequential(_Workflow):
+    """Its children play in order. An error, an exit or an interrupt of one ends it there."""
+
+    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Any) -> None:
+        super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        state = context.state
+        children: tuple[Node, ...] = context.node.children
+        base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
+        for index in range(state.get("next", 0), len(children)):
+            outcome = await context.cast_node(children[index], base, context.invocation.lane)
+            if outcome.kind != "finished" or outcome.broke:
+                return
+            base = (*base, children[index].name)
+            state["next"] = index + 1
+            state["passed"] = base[len(context.run_path) :]
+        return
+        yield
+
+
+class Loop(_Workflow):
+    """Its children play in order, again and again: until one of them breaks the loop or exits, or `max_iterations` times (0: no bound)."""
+
+    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Any) -> None:
+        super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
+        if max_iterations < 0:
+            msg = f"Loop {name!r}: max_iterations={max_iterations}: give the number of rounds, or 0 for no bound."
+            raise UsageError(msg, agent=name)
+        self.max_iterations = max_iterations
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        state = context.state
+        children: tuple[Node, ...] = context.node.children
+        base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
+        iteration: int = state.get("iteration", 0)
+        while children and not (self.max_iterations and iteration >= self.max_iterations):
+            for index in range(state.get("next", 0), len(children)):
+                outcome = await context.cast_node(children[index], base, context.invocation.lane, loop=iteration)
+                if outcome.kind != "finished":
+                    return
+                if outcome.broke:
+                    context.last_cast = Outcome(message=outcome.message)  # it was this loop that was broken
+                    return
+                base = (*base, children[index].name)
+                state["next"] = index + 1
+                state["passed"] = base[len(context.run_path) :]
+            iteration += 1
+            state["iteration"], state["next"] = iteration, 0
+            # Children that never wait for anything must not keep everybody else from their turn.
+            await asyncio.sleep(0)
+        return
+        yield
+
+
+class Parallel(_Workflow):
+    """All its children play at once, each as an actor of its own, each seeing what was said before and what it says itself.
+
+    `max_concurrency` bounds how many at a time. A child that fails does not touch the others (`on_error="isolate"`), or has them cancelled (`"cancel"`);
+    when all have ended, the Parallel has failed with it.
+    """
+
+    unique_children: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        sub_agents: Sequence[Agent],
+        max_concurrency: int | None = None,
+        on_error: Literal["isolate", "cancel"] = "isolate",
+        **agent_options: Any,
+    ) -> None:
+        super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
+        if max_concurrency is not None and max_concurrency < 1:
+            msg = f"Parallel {name!r}: max_concurrency={max_concurrency} would let nobody play; give 1 or more, or None for no bound."
+            raise UsageError(msg, agent=name)
+        if on_error not in ("isolate", "cancel"):
+            msg = f"Parallel {name!r}: on_error={on_error!r} is unknown; give 'isolate' or 'cancel'."
+            raise UsageError(msg, agent=name)
+        self.max_concurrency = max_concurrency
+        self.on_error = on_error
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        children: tuple[Node, ...] = context.node.children
+        lanes = [Lane(context.invocation.lane) for _ in children]
+        outcomes = await self._play(context, children, lanes)
+        await context.join(lanes)
+        context.last_cast = _joined(outcomes)
+        return
+        yield
+
+    async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> list[Outcome]:
+        """Let all of them play. Returns how each has ended that was begun."""
+        most = self.max_concurrency or len(children)
+        outcomes: dict[int, Outcome] = {}
+        ended = asyncio.Event()
+        begun = 0
+        to_begin = len(children)
+        while begun < to_begin or len(outcomes) < begun:
+            while begun < to_begin and begun - len(outcomes) < most:
+                reply = await context.begin_cast(children[begun], context.run_path, lanes[begun])
+                reply.add_done_callback(_Note(begun, outcomes, ended))
+                begun += 1
+            await ended.wait()
+            ended.clear()
+            if self.on_error == "cancel" and to_begin and any(outcome.kind == "failed" for outcome in outcomes.values()):
+                to_begin = 0
+                await context.cancel_children()
+        return [outcomes[index] for index in sorted(outcomes)]
+
+
+class _Note:
+    """Notes how a child has ended."""
+
+    __slots__ = ("_ended", "_index", "_outcomes")
+
+    def __init__(self, index: int, outcomes: dict[int, Outcome], ended: asyncio.Event) -> None:
+        self._index = index
+        self._outcomes = outcomes
+        self._ended = ended
+
+    def __call__(self, reply: asyncio.Future[Outcome]) -> None:
+        if not reply.cancelled():
+            self._outcomes[self._index] = reply.result()
+        self._ended.set()
+
+
+def _joined(outcomes: list[Outcome]) -> Outcome:
+    """What has become of the whole."""
+    for kind in _WEIGHT:
+        for outcome in outcomes:
+            if outcome.kind == kind:
+                if kind == "interrupted":
+                    return Outcome("interrupted", contexts=tuple(context for one in outcomes for context in one.contexts))
+                return outcome
+    last = next((outcome.message for outcome in reversed(outcomes) if outcome.message is not None), None)
+    return Outcome(message=last, broke=any(outcome.broke for outcome in outcomes))

@@ -1,0 +1,170 @@
+"""An agent at work: the actor of one invocation.
+
+Owns: the driving of a definition's `run`, event by event, and how that ends. It is told to `Perform`, reports each event to the run supervisor before it
+asks for the next one, and at last reports its end. It must never record, number or show anything: that is the supervisor's.
+
+What `run` raises: an ordinary exception is the agent's failure, and is shown as one error event. If the definition is to be restarted on failure, or if
+it is no ordinary exception, the actor fails with it, and the supervisor decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Final
+
+from .actor import Actor
+from .context import AgentContext
+from .definition import AgentInput
+from .delivery import OVER, deliver, finish
+from .errors import UsageError
+from .events import AgentEvent
+from .history import HistoryEntry, retold, select
+from .invocation import Invocation
+from .outcome import CANCELLED, FINISHED, Outcome
+from .protocol import Emitted, Ended
+from .run_context import RunContext
+
+if TYPE_CHECKING:
+    from .chat import Message
+    from .ref import ActorRef
+
+__all__ = ["AgentActor"]
+
+# Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
+_STRETCH: Final = 32
+
+
+class AgentActor(Actor):
+    """One invocation of one agent."""
+
+    __slots__ = ("_context", "_invocation", "_skip_transfers", "_supervisor")
+
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], *, streaming: bool, skip_transfers: bool) -> None:
+        super().__init__()
+        self._invocation = invocation
+        self._supervisor = supervisor
+        self._skip_transfers = skip_transfers
+        self._context = AgentContext(invocation, run, supervisor, self._cell.system, streaming=streaming)
+        invocation.cell = self._cell
+
+    async def on_receive(self, message: Any) -> None:
+        """Perform: from the beginning, or from where the invocation stands."""
+        del message
+        invocation, context = self._invocation, self._context
+        agent = invocation.node.agent
+        hooked = context.run.hooks is not None or agent.hooks is not None
+        try:
+            if hooked:
+                await self._announce(agent)
+            given = await self._input(agent)
+            outcome = await self._play(agent, given)
+        except asyncio.CancelledError:
+            if not self._is_cancelled():
+                raise  # the agent's own doing, and the end of its actor
+            outcome = CANCELLED
+        except Exception as error:
+            if agent.on_failure is not None:
+                raise
+            outcome = await self._fail(error)
+        if hooked:
+            await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+        await deliver(self._supervisor, Ended(invocation, outcome, context.transfer))
+        finish(self.actor_ref)
+
+    def _is_cancelled(self) -> bool:
+        """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
+        task = asyncio.current_task()
+        return self._context.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
+
+    async def _announce(self, agent: Any) -> None:
+        invocation, context = self._invocation, self._context
+        source = invocation.handed_over_by
+        if source is not None:
+            await context.call_hooks("on_transfer", source.agent, agent)
+        if invocation.seat.parent is None and source is None:
+            await context.call_hooks("on_run_start", invocation.seat.scope.input)
+        await context.call_hooks("on_agent_start", agent, agent_name="on_start")
+
+    async def _fail(self, error: Exception) -> Outcome:
+        shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
+        return CANCELLED if shown is OVER else Outcome("failed", shown.error)
+
+    async def _play(self, agent: Any, given: AgentInput) -> Outcome:
+        """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
+        context = self._context
+        stream = _events_of(agent, given, context)
+        count = 0
+        try:
+            async for event in stream:
+                if type(event) is not AgentEvent:
+                    raise _no_event(agent, event)
+                await context.emit(event)
+                if context.outcome is not None:
+                    break
+                count += 1
+                if count % _STRETCH == 0:
+                    await asyncio.sleep(0)
+        finally:
+            await stream.aclose()
+        if context.outcome is not None:
+            return context.outcome
+        if context.transfer is None and (last := context.last_cast) is not None:
+            return last
+        message = self._invocation.last_message
+        return Outcome(message=message, broke=context.broke) if message is not None or context.broke else FINISHED
+
+    async def _input(self, agent: Any) -> AgentInput:
+        """What the agent is given, by its history policy."""
+        invocation = self._invocation
+        if invocation.given is not None:
+            return invocation.given
+        asked = invocation.seat.scope.input
+        streaming = self._context.streaming
+        policy: Any = agent.history or "lane"
+        if callable(policy):
+            return AgentInput(await self._rewritten(policy, asked.messages, agent), streaming)
+        if not invocation.since and invocation.lane.parent is None:
+            return asked  # nothing has been said yet
+        entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path)
+        return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._skip_transfers)), streaming)
+
+    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> tuple[Message, ...]:
+        invocation = self._invocation
+        entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
+        seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path)
+        entries += [HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=entry.message) for entry in seen]
+        result = rewriter(entries)
+        if inspect.isawaitable(result):
+            result = await result
+        messages = tuple(result)
+        for message in messages:
+            if not hasattr(message, "role"):
+                msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."
+                raise UsageError(msg, agent=agent.name)
+        return messages
+
+
+def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
+    """The agent's async generator. Raises if `run` is something else."""
+    stream = agent.run(given, context)
+    if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):
+        return stream
+    if inspect.iscoroutine(stream):
+        stream.close()
+    if isinstance(stream, AsyncIterator) or hasattr(stream, "__aiter__"):
+        return _closable(stream)
+    kind = type(stream).__name__
+    msg = f"{type(agent).__name__}.run() of agent {agent.name!r} returned a {kind}, and no async generator: write `async def run(...)` with a `yield`."
+    raise UsageError(msg, agent=agent.name)
+
+
+async def _closable(stream: Any) -> AsyncIterator[Any]:
+    async for event in stream:
+        yield event
+
+
+def _no_event(agent: Any, event: Any) -> Exception:
+    msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
+    return UsageError(msg, agent=agent.name)

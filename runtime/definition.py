@@ -1,0 +1,159 @@
+"""What the runtime needs of an agent's definition, and the tree that definitions form.
+
+Owns: the protocol of a definition, `AgentInput`, and the tree of a Runner: who is whose parent, who may hand over to whom. A definition knows no
+parent, so it may stand in any number of trees. It must never run anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .chat import Message
+from .errors import UsageError
+from .events import AgentEvent
+from .supervision import Restart
+
+if TYPE_CHECKING:
+    from .context import AgentContext
+    from .history import HistoryPolicy, HistoryRewriter
+    from .hooks import AgentHooks
+
+__all__ = ["AgentInput", "Definition", "Node", "build_tree"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInput:
+    """What an agent is given: the messages, oldest first, and whether its model is to stream."""
+
+    messages: tuple[Message, ...] = ()
+    streaming: bool = False
+
+
+class Definition(Protocol):
+    """What an agent is to the runtime. `understudy.actors.Agent` is the base class of all of them."""
+
+    name: str
+    description: str
+    sub_agents: Sequence[Any]
+    disallow_transfer_to_parent: bool
+    history: HistoryPolicy | HistoryRewriter | None
+    hooks: AgentHooks | None
+    on_failure: Restart | None
+    hands_over: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    wrapped: Any  # the definition that this one stands in front of, under the same name; or None
+    unique_children: bool  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
+
+
+class Node:
+    """A definition in its place in a tree."""
+
+    __slots__ = ("agent", "children", "detached", "inner", "kept", "name", "parent", "targets")
+
+    def __init__(self, agent: Any, parent: Node | None) -> None:
+        self.agent = agent
+        self.name: str = agent.name
+        self.parent = parent
+        self.children: tuple[Node, ...] = ()
+        self.inner: Node | None = None  # of what this one stands in front of
+        self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
+        self.kept: Any = None  # what the definition has worked out once for this place
+        self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name}>"
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+        if self.inner is not None:
+            yield from self.inner.walk()
+
+    def target(self, name: str) -> Node | None:
+        """The agent of that name to which this one may hand over."""
+        for node in self.targets:
+            if node.name == name:
+                return node
+        return None
+
+    def place_of(self, agent: Any) -> Node:
+        """Where a definition stands that this one casts; it gets a place of its own if it has none."""
+        for child in self.children:
+            if child.agent is agent:
+                return child
+        if self.inner is not None and self.inner.agent is agent:
+            return self.inner
+        if self.detached is None:
+            self.detached = {}
+        node = self.detached.get(id(agent))
+        if node is None or node.agent is not agent:
+            node = self.detached[id(agent)] = build_tree(agent)
+        return node
+
+
+def build_tree(root: Any) -> Node:
+    """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents."""
+    node = _build(root, None, ())
+    _check_names(node)
+    return node
+
+
+def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
+    if not isinstance(getattr(agent, "name", None), str) or not hasattr(agent, "run"):
+        where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
+        msg = f"{agent!r}{where} is no agent: give a ChatModelAgent, a workflow, or your own subclass of Agent."
+        raise UsageError(msg)
+    if any(agent is other for other in above):
+        circle = " -> ".join(other.name for other in (*above[next(i for i, other in enumerate(above) if other is agent) :], agent))
+        msg = f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to a parent, no sub-agent is needed."
+        raise UsageError(msg, agent=agent.name)
+    node = Node(agent, parent)
+    path = (*above, agent)
+    node.children = tuple(_build(child, node, path) for child in agent.sub_agents)
+    if agent.wrapped is not None:
+        node.inner = _build(agent.wrapped, None, path)
+    targets = list(node.children) if agent.hands_over else []
+    if parent is not None and parent.agent.hands_over and not agent.disallow_transfer_to_parent:
+        targets.append(parent)
+    node.targets = tuple(targets)
+    return node
+
+
+def _check_names(root: Node) -> None:
+    by_name: dict[str, Node] = {}
+    for node in root.walk():
+        other = by_name.setdefault(node.name, node)
+        if other is node or other.inner is node or node.inner is other:
+            continue
+        if _by_position(other, node):
+            continue
+        if other.agent is node.agent:
+            msg = (
+                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. An agent has one place in a tree: "
+                "make a second one under another name, or give it to one of them as a tool (agent.as_tool())."
+            )
+        else:
+            msg = f"two agents are named {node.name!r}: one under {_owner(other)}, one under {_owner(node)}. Names are unique in a tree: rename one."
+        raise UsageError(msg, agent=node.name)
+
+
+def _by_position(one: Node, two: Node) -> bool:
+    """Whether both are children of workflows that know them by position, and not of the same one; or below such."""
+    lines = []
+    for node in (one, two):
+        line = []
+        at: Node | None = node
+        while at is not None:
+            if at.parent is not None and not at.parent.agent.unique_children:
+                line.append(at)
+            at = at.parent
+        lines.append(line)
+    return bool(lines[0] and lines[1]) and not (set(lines[0]) & set(lines[1])) and lines[0][0].parent is not lines[1][0].parent
+
+
+def _owner(node: Node) -> str:
+    return repr(node.parent.name) if node.parent is not None else "the root"

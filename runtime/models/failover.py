@@ -1,0 +1,119 @@
+"""Several models in the place of one.
+
+Owns: which of them is asked, and in which order. What one run has learnt about them is kept in the view that `for_run` makes, and is forgotten with it.
+It must never wait: that is for the `RetryModel`s in it or around it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TypeAlias
+
+from ..chat import Message, Usage
+from ..errors import ModelError, ModelRetry, UsageError
+from .protocol import ChatModel, ModelRequest, StreamItem
+from .retry import usage_of
+from .streaming import model_for_run, stream_of
+
+__all__ = ["FailoverModel", "ShouldFailover"]
+
+ShouldFailover: TypeAlias = Callable[[Exception], bool | Awaitable[bool]]
+
+
+class FailoverModel:
+    """Asks the first of `models`; if that fails, the next one.
+
+    `should_failover`, which may be `async`, is shown the error and says whether to go on to the next model. Without it, a `ModelError` (`RetryExhausted`, too),
+    `TimeoutError` and `ConnectionError` go on. When all have failed, the error of the last is raised, with notes that tell of the others.
+
+    In a run, the model that has answered is asked first from then on: the framework takes one view of `for_run()` for each run. Used directly, each call begins
+    with the first.
+    """
+
+    def __init__(self, models: Sequence[ChatModel], should_failover: ShouldFailover | None = None) -> None:
+        self._models = tuple(models)
+        if not self._models:
+            msg = "FailoverModel: models is empty; give at least one, as in FailoverModel([first, second])."
+            raise UsageError(msg)
+        for place, model in enumerate(self._models):
+            if not callable(getattr(model, "generate", None)):
+                msg = f"FailoverModel: models[{place}]={model!r} is no chat model: it has no method generate."
+                raise UsageError(msg)
+        self._should_failover = should_failover
+        self._first = 0
+        self._remembers = False
+
+    def __repr__(self) -> str:
+        return f"FailoverModel([{', '.join(map(repr, self._models))}])"
+
+    def for_run(self) -> FailoverModel:
+        """The same models, with a memory for one run. The memory is a single number: that calls of one run overlap does it no harm."""
+        view = FailoverModel([model_for_run(model) for model in self._models], self._should_failover)
+        view._remembers = True
+        return view
+
+    async def generate(self, request: ModelRequest) -> Message:
+        failed: list[tuple[int, Exception]] = []
+        for place in self._order():
+            try:
+                reply = await self._models[place].generate(request)
+            except Exception as error:
+                failed.append((place, error))
+                if not await self._goes_on(failed):
+                    raise
+            else:
+                return self._answered(place, reply, failed)
+        raise AssertionError  # the last one answers or raises
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        failed: list[tuple[int, Exception]] = []
+        for place in self._order():
+            shown = False
+            try:
+                async with aclosing(stream_of(self._models[place], request)) as items:
+                    async for item in items:
+                        if isinstance(item, Message):
+                            yield self._answered(place, item, failed)
+                            return
+                        shown = not isinstance(item, ModelRetry)
+                        yield item
+                _raise_unfinished()
+            except Exception as error:
+                failed.append((place, error))
+                if not await self._goes_on(failed):
+                    raise
+            if shown:
+                yield ModelRetry(len(failed))
+        raise AssertionError  # the last one answers or raises
+
+    def _order(self) -> list[int]:
+        first = self._first
+        return [*range(first, len(self._models)), *range(first)]
+
+    def _answered(self, place: int, reply: Message, failed: list[tuple[int, Exception]]) -> Message:
+        if self._remembers:
+            self._first = place
+        counted = [usage for _, error in failed if (usage := usage_of(error)) is not None]
+        return replace(reply, usage=sum(counted, reply.usage or Usage())) if counted else reply
+
+    async def _goes_on(self, failed: list[tuple[int, Exception]]) -> bool:
+        """Whether the next model is to be asked. If not, the error is about to be raised: it is told of the others."""
+        error = failed[-1][1]
+        if len(failed) < len(self._models):
+            if self._should_failover is None:
+                verdict: object = isinstance(error, ModelError | TimeoutError | ConnectionError)
+            else:
+                verdict = self._should_failover(error)
+            if await verdict if inspect.isawaitable(verdict) else verdict:
+                return True
+        for place, other in failed[:-1]:
+            error.add_note(f"Before it, models[{place}] ({self._models[place]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")
+        return False
+
+
+def _raise_unfinished() -> None:
+    msg = "The model's stream ended without a whole message."
+    raise ModelError(msg, kind="connection", retryable=True)

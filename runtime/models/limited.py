@@ -1,0 +1,116 @@
+"""A model that is not asked more often than its provider allows.
+
+Owns: what a call is reckoned to cost, and the settling of that afterwards. Waiting and counting are `rate.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from ..chat import Message
+from ..clock import Clock
+from ..errors import UsageError
+from .protocol import ChatModel, ModelRequest, StreamItem
+from .rate import RateLimiter
+from .streaming import model_for_run, stream_of
+
+__all__ = ["LimitedModel"]
+
+_CHARACTERS_A_TOKEN = 4
+
+
+class LimitedModel:
+    """Asks `model` at most so many times, and for so many tokens, a minute, and at most so many times at once. Calls wait their turn, first come, first served.
+
+    The limits are those of this object: give the same one to all agents that share a provider's account; agents, runs, event loops and threads may be any
+    number. A minute's worth may be used up at once; after that, it comes back at an even rate. A call is reckoned to cost a token for every four characters
+    of its messages and `max_tokens`, if that is set; when its usage is known, the difference is settled. A call that fails or is cancelled counts as
+    reckoned: the provider may have counted it. A stream holds its place until it ends or is closed.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        max_concurrency: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if not callable(getattr(model, "generate", None)):
+            msg = f"LimitedModel: model={model!r} is no chat model: it has no method generate."
+            raise UsageError(msg)
+        limits = {"requests_per_minute": requests_per_minute, "tokens_per_minute": tokens_per_minute, "max_concurrency": max_concurrency}
+        for name, value in limits.items():
+            if value is not None and not value > 0:
+                msg = f"LimitedModel: {name}={value} would let nothing through; give more than 0, or None for no limit."
+                raise UsageError(msg)
+        if max_concurrency is not None and max_concurrency < 1:
+            msg = f"LimitedModel: max_concurrency={max_concurrency} would let nothing through; give 1 or more."
+            raise UsageError(msg)
+        self._model = model
+        self._limits = limits
+        self._limiter = RateLimiter(requests_per_minute, tokens_per_minute, max_concurrency, clock)
+
+    def __repr__(self) -> str:
+        limits = "".join(f", {name}={value}" for name, value in self._limits.items() if value is not None)
+        return f"LimitedModel({self._model!r}{limits})"
+
+    @property
+    def active(self) -> int:
+        """How many calls are under way."""
+        return self._limiter.active
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their turn."""
+        return self._limiter.waiting
+
+    def for_run(self) -> ChatModel:
+        """The model as one run sees it, under the same limits."""
+        inner = model_for_run(self._model)
+        if inner is self._model:
+            return self
+        view = LimitedModel(inner)
+        view._limits = self._limits
+        view._limiter = self._limiter
+        return view
+
+    async def generate(self, request: ModelRequest) -> Message:
+        reckoned = _reckoned(request)
+        await self._limiter.acquire(reckoned)
+        more = 0.0
+        try:
+            reply = await self._model.generate(request)
+            more = _difference(reply, reckoned)
+        finally:
+            self._limiter.release(more)
+        return reply
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        reckoned = _reckoned(request)
+        await self._limiter.acquire(reckoned)
+        more = 0.0
+        try:
+            async with aclosing(stream_of(self._model, request)) as items:
+                async for item in items:
+                    if isinstance(item, Message):
+                        more = _difference(item, reckoned)
+                    yield item
+        finally:
+            self._limiter.release(more)
+
+
+def _reckoned(request: ModelRequest) -> float:
+    characters = 0
+    for message in request.messages:
+        characters += len(message.text)
+        for call in message.tool_calls:
+            characters += len(call.name) + len(call.arguments)
+    return characters / _CHARACTERS_A_TOKEN + (request.settings.max_tokens or 0)
+
+
+def _difference(reply: Message, reckoned: float) -> float:
+    usage = reply.usage
+    return usage.total_tokens - reckoned if usage is not None and usage.total_tokens else 0.0

@@ -1,0 +1,79 @@
+"""One client for each event loop, because a client's connections belong to the loop on which they were opened.
+
+Owns: the clients that it has made, until their loops end. It must never touch one that the user has given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+__all__ = ["LoopClients"]
+
+
+class LoopClients:
+    """Makes a client when a loop first needs one.
+
+    Each is held by an asynchronous generator. That is what event loops close when they end (`loop.shutdown_asyncgens`, which `asyncio.run` calls), and what
+    they are handed when it is garbage-collected: either way the client is closed on its own loop.
+    """
+
+    __slots__ = ("__weakref__", "_held", "_lock", "_make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Any, None], Any]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    async def get(self) -> Any:
+        """The client of the running loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            held = self._held.get(loop)
+        if held is not None and not held[1].is_closed():
+            return held[1]
+        holder = _holding(self._make())
+        client = await anext(holder)  # does not suspend, so no other task of this loop comes in between
+        with self._lock:
+            # A loop that was closed without an end to its generators would be kept by its own entry.
+            for other in [other for other in self._held if other.is_closed()]:
+                del self._held[other]
+            self._held[loop] = (holder, client)
+        return client
+
+    async def aclose(self) -> None:
+        """Close the client of the running loop. Clients of other loops are closed when those end."""
+        with self._lock:
+            held = self._held.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[0].aclose()
+
+
+async def _holding(client: Any) -> AsyncGenerator[Any, None]:
+    try:
+        yield client
+    finally:
+        await _Uninterrupted(client.close())
+
+
+class _Uninterrupted:
+    """Awaits what closes a client.
+
+    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nobody, it only lets
+    the loop take a turn now and then: when it is interrupted, the rest is done at once, without those turns.
+    """
+
+    def __init__(self, closing: Awaitable[None]) -> None:
+        self._closing = closing
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._closing.__await__()
+        try:
+            yield from iter(lambda: next(steps, _Uninterrupted), _Uninterrupted)
+        except BaseException:
+            while next(steps, _Uninterrupted) is None:
+                pass
+            raise

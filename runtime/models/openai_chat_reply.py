@@ -1,0 +1,135 @@
+"""Replies of chat completions, whole and in pieces, as messages.
+
+Owns: the reading of what providers send, which differs in many ways: whatever is missing is taken as empty. A reply that says nothing at all is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..chat import Message, MessageDelta, ToolCallDelta, Usage
+from ..errors import ModelError
+from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
+
+__all__ = ["ReplyInPieces", "checked", "pick", "whole_reply"]
+
+
+def pick(thing: Any, name: str) -> Any:
+    """What the thing, an object or a mapping, has under that name, or None."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def whole_reply(completion: Any, taken: Iterable[str], who: str) -> Message:
+    """The message of a completion. `taken` are the ids of the tool calls that came before."""
+    if completion is None or isinstance(completion, str):
+        msg = f"{who}: the provider's answer is not a chat completion, but {str(completion)[:200]!r}. Check the base_url."
+        raise ModelError(msg, kind="malformed", retryable=True)
+    usage = _usage(pick(completion, "usage"), Usage(requests=1))
+    choices = pick(completion, "choices") or ()
+    choice = choices[0] if choices else None
+    said = pick(choice, "message")
+    calls = [call for call in pick(said, "tool_calls") or () if pick(call, "function") is not None]
+    message = Message(
+        "assistant",
+        _text(pick(said, "content")),
+        with_unique_ids([(pick(call, "id") or "", *_function(call)) for call in calls], taken),
+        reasoning=_reasoning(said) or None,
+        usage=usage,
+        refusal=pick(said, "refusal") or None,
+        finish_reason=pick(choice, "finish_reason"),
+    )
+    return checked(message, who)
+
+
+class ReplyInPieces:
+    """Puts the chunks of a streamed completion together."""
+
+    def __init__(self, taken: Iterable[str], who: str) -> None:
+        self._who = who
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._calls = ToolCallMerger(taken)
+        self._usage: Usage | None = None
+        self._finish_reason: str | None = None
+
+    def add(self, chunk: Any) -> MessageDelta | None:
+        """What the chunk adds to the message, if it adds anything to show."""
+        self._usage = _usage(pick(chunk, "usage"), self._usage)
+        choices = pick(chunk, "choices") or ()
+        if not choices:
+            return None
+        choice = choices[0]
+        self._finish_reason = pick(choice, "finish_reason") or self._finish_reason
+        delta = pick(choice, "delta")
+        content, reasoning = _text(pick(delta, "content")), _reasoning(delta)
+        self._content.append(content)
+        self._reasoning.append(reasoning)
+        self._refusal.append(pick(delta, "refusal") or "")
+        pieces = tuple(self._piece(call) for call in pick(delta, "tool_calls") or ())
+        return MessageDelta(content, reasoning, pieces) if content or reasoning or pieces else None
+
+    def message(self) -> Message:
+        """The whole message, when the stream has ended."""
+        if self._finish_reason is None and self._usage is None:
+            # The last chunk has a reason, and the one after it, if there is one, the usage: without either, the end is missing.
+            msg = f"{self._who}: the stream was cut off before the reply was complete."
+            raise ModelError(msg, kind="connection", retryable=True)
+        message = Message(
+            "assistant",
+            "".join(self._content),
+            self._calls.calls(),
+            reasoning="".join(self._reasoning) or None,
+            usage=self._usage or Usage(requests=1),
+            refusal="".join(self._refusal) or None,
+            finish_reason=self._finish_reason,
+        )
+        return checked(message, self._who)
+
+    def _piece(self, call: Any) -> ToolCallDelta:
+        name, arguments = _function(call)
+        index = pick(call, "index")
+        return self._calls.add(index if isinstance(index, int) else None, pick(call, "id") or "", name, arguments)
+
+
+def checked(message: Message, who: str) -> Message:
+    """The message, if it says anything."""
+    if message.content or message.tool_calls or message.refusal:
+        return message
+    if message.finish_reason == "length":
+        msg = f"{who}: the tokens were used up before the reply began; raise max_tokens."
+        raise ModelError(msg, kind="length", message=message)
+    if message.finish_reason == "content_filter":
+        msg = f"{who}: the provider's filter has withheld the reply."
+        raise ModelError(msg, kind="content_filter", message=message)
+    msg = f"{who}: the reply is empty: no text, no tool call, no refusal (finish_reason={message.finish_reason!r})."
+    raise ModelError(msg, kind="empty", retryable=True, message=message)
+
+
+def _function(call: Any) -> tuple[str, str]:
+    function = pick(call, "function")
+    return pick(function, "name") or "", arguments_text(pick(function, "arguments"))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(pick(part, "text") or "" for part in content or ())
+
+
+def _reasoning(said: Any) -> str:
+    for name in ("reasoning_content", "reasoning"):
+        text = pick(said, name)
+        if isinstance(text, str) and text:
+            return text
+    return ""
+
+
+def _usage(counted: Any, otherwise: Usage | None = None) -> Usage | None:
+    if counted is None:
+        return otherwise
+    cached = pick(pick(counted, "prompt_tokens_details"), "cached_tokens")
+    if cached is None:
+        cached = pick(counted, "prompt_cache_hit_tokens")
+    return Usage(pick(counted, "prompt_tokens") or 0, pick(counted, "completion_tokens") or 0, cached or 0, 1)

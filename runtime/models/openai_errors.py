@@ -1,0 +1,171 @@
+"""What the `openai` client raises, as errors of this package.
+
+Owns: the table. Its kinds:
+
+    rate_limit, overloaded, server      the provider is busy, or fails: may pass (but for an exhausted quota)
+    connection, timeout, conflict       the request or its reply did not get through: may pass
+    malformed, empty                    the reply cannot be read, or says nothing: may pass
+    auth, permission, not_found         the key or the model's name is wrong
+    bad_request, context_length         the request is wrong, or too long
+    content_filter, length              the provider, or max_tokens, has cut the reply off
+
+The classes are known by their names, so that nothing here imports `openai`.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ..errors import ModelError, UnderstudyError
+
+__all__ = ["KINDS", "KINDS_BY_CODE", "model_error", "model_errors"]
+
+KINDS: Final[Mapping[str, tuple[str, bool]]] = {
+    "OpenAIError": ("other", False),
+    "APIError": ("other", False),
+    "APIStatusError": ("other", False),
+    "APIResponseValidationError": ("malformed", True),
+    "APIConnectionError": ("connection", True),
+    "APITimeoutError": ("timeout", True),
+    "BadRequestError": ("bad_request", False),
+    "AuthenticationError": ("auth", False),
+    "OAuthError": ("auth", False),
+    "SubjectTokenProviderError": ("auth", False),
+    "PermissionDeniedError": ("permission", False),
+    "NotFoundError": ("not_found", False),
+    "ConflictError": ("conflict", True),
+    "UnprocessableEntityError": ("bad_request", False),
+    "RateLimitError": ("rate_limit", True),
+    "InternalServerError": ("server", True),
+    "LengthFinishReasonError": ("length", False),
+    "ContentFilterFinishReasonError": ("content_filter", False),
+    "InvalidWebhookSignatureError": ("other", False),
+    "WebSocketConnectionClosedError": ("connection", True),
+    "WebSocketQueueFullError": ("connection", False),
+}
+"""Of each class of the client's errors: the kind, and whether the same request may succeed later. Code and status, below, say it more exactly."""
+
+KINDS_BY_CODE: Final[Mapping[str, tuple[str, bool]]] = {
+    "insufficient_quota": ("rate_limit", False),
+    "billing_hard_limit_reached": ("rate_limit", False),
+    "rate_limit_exceeded": ("rate_limit", True),
+    "rate_limit_error": ("rate_limit", True),
+    "context_length_exceeded": ("context_length", False),
+    "string_above_max_length": ("context_length", False),
+    "content_filter": ("content_filter", False),
+    "content_policy_violation": ("content_filter", False),
+    "model_not_found": ("not_found", False),
+    "invalid_api_key": ("auth", False),
+    "server_error": ("server", True),
+    "internal_server_error": ("server", True),
+    "overloaded": ("overloaded", True),
+    "overloaded_error": ("overloaded", True),
+    "engine_overloaded": ("overloaded", True),
+    "timeout": ("timeout", True),
+    "invalid_request_error": ("bad_request", False),
+    "invalid_prompt": ("bad_request", False),
+}
+
+_BY_STATUS: Final[Mapping[int, tuple[str, bool]]] = {
+    401: ("auth", False),
+    403: ("permission", False),
+    404: ("not_found", False),
+    408: ("timeout", True),
+    409: ("conflict", True),
+    413: ("context_length", False),
+    429: ("rate_limit", True),
+    503: ("overloaded", True),
+    504: ("timeout", True),
+    529: ("overloaded", True),
+}
+
+_TOO_LONG: Final = ("maximum context length", "context window", "context length", "prompt is too long", "too many tokens")
+_CODES_THAT_SAY_LITTLE: Final = frozenset(("invalid_request_error",))
+_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+
+_ADVICE: Final[Mapping[str, str]] = {
+    "auth": "Check the key: api_key=, or OPENAI_API_KEY.",
+    "permission": "The key may not do this: ask for access, or use another model.",
+    "not_found": "Check the model's name and the base_url.",
+    "context_length": "The request is too long for this model: shorten the history, or use a model that takes more.",
+    "bad_request": "The provider did not accept the request: see what it says.",
+    "content_filter": "The provider's filter has stopped it.",
+}
+
+
+@contextmanager
+def model_errors(who: str) -> Iterator[None]:
+    """Whatever the client raises in here comes out as a `ModelError`, with the client's error as its cause."""
+    try:
+        yield
+    except UnderstudyError:
+        raise
+    except Exception as error:
+        mapped = model_error(error, who)
+        if mapped is None:
+            raise
+        raise mapped from error
+
+
+def model_error(error: Exception, who: str) -> ModelError | None:
+    """The `ModelError` for what the client has raised; None if that is nothing that the provider or the way to it can be blamed for."""
+    names = [cls.__name__ for cls in type(error).__mro__ if cls.__module__.split(".")[0] == "openai" and cls.__name__ in KINDS]
+    if names:
+        return _of_client(error, KINDS[names[0]], who)
+    if isinstance(error, TimeoutError):
+        return ModelError(f"{who}: no answer in time.", kind="timeout", retryable=True)
+    if isinstance(error, ValueError) and type(error).__name__ in {"JSONDecodeError", "UnicodeDecodeError"}:
+        return ModelError(f"{who}: the provider's answer cannot be read: {error}.", kind="malformed", retryable=True)
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"httpx2", "httpx", "httpcore2", "httpcore", "anyio"}:
+        return ModelError(f"{who}: the connection failed: {_said(error)}.", kind="connection", retryable=True)
+    return None
+
+
+def _of_client(error: Any, known: tuple[str, bool], who: str) -> ModelError:
+    kind, retryable = known
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) and kind != "malformed" else None
+    text = str(getattr(error, "message", "") or error)
+    if status is not None and status in _BY_STATUS:
+        kind, retryable = _BY_STATUS[status]
+    elif status is not None and kind == "other":
+        kind, retryable = ("server", True) if status >= _SERVER_ERROR else ("bad_request", False) if status >= _CLIENT_ERROR else known
+    codes = [code for code in (getattr(error, "code", None), getattr(error, "type", None)) if isinstance(code, str)]
+    for code in codes:
+        if code in KINDS_BY_CODE and not (code in _CODES_THAT_SAY_LITTLE and status is not None):
+            kind, retryable = KINDS_BY_CODE[code]
+            break
+    if kind in {"bad_request", "other"} and any(words in text.lower() for words in _TOO_LONG):
+        kind, retryable = "context_length", False
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    verdict = headers.get("x-should-retry")
+    if verdict in {"true", "false"}:
+        retryable = verdict == "true"
+    cause = f" ({_said(error.__cause__)})" if error.__cause__ is not None and kind in {"connection", "timeout"} else ""
+    advice = _ADVICE.get(kind, "")
+    return ModelError(f"{who}: {text}{cause} {advice}".rstrip(), kind=kind, status=status, retryable=retryable, retry_after=_retry_after(headers))
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, from `retry-after-ms`, or from `retry-after`, which holds seconds or a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    try:
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, date.timestamp() - time.time())

@@ -1,0 +1,97 @@
+"""Images, sounds and files in the forms that OpenAI's two APIs take, and the schemas of tools.
+
+Owns: the encoding of media. It must never fetch anything: an address goes out as it is, or is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..chat import AudioPart, FilePart, ImagePart, Part, TextPart
+from ..errors import UsageError
+from .protocol import ModelSettings
+
+__all__ = ["chat_part", "is_strict", "responses_part", "shared_settings"]
+
+_AUDIO_FORMATS: Final[Mapping[str, str]] = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+
+
+def chat_part(part: Part) -> dict[str, Any]:
+    """The part as chat completions take it."""
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": _url(part), **({"detail": part.detail} if part.detail else {})}}
+    if isinstance(part, AudioPart):
+        return {"type": "input_audio", "input_audio": _audio(part)}
+    return {"type": "file", "file": {"filename": part.name or "file", "file_data": _own_data(part)}}
+
+
+def responses_part(part: Part) -> dict[str, Any]:
+    """The part as the Responses API takes it."""
+    if isinstance(part, TextPart):
+        return {"type": "input_text", "text": part.text}
+    if isinstance(part, ImagePart):
+        return {"type": "input_image", "image_url": _url(part), "detail": part.detail or "auto"}
+    if isinstance(part, AudioPart):
+        return {"type": "input_audio", "input_audio": _audio(part)}
+    if part.url is not None and not part.url.startswith("data:"):
+        return {"type": "input_file", "file_url": part.url}
+    return {"type": "input_file", "filename": part.name or "file", "file_data": _url(part)}
+
+
+def _url(part: ImagePart | AudioPart | FilePart) -> str:
+    return part.url if part.url is not None else f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode()}"
+
+
+def _own_data(part: AudioPart | FilePart) -> str:
+    url = _url(part)
+    if not url.startswith("data:"):
+        msg = f"{type(part).__name__}(url={url!r}): this API takes no addresses for these; fetch it, and give data= and media_type=."
+        raise UsageError(msg)
+    return url
+
+
+def _audio(part: AudioPart) -> dict[str, str]:
+    head, _, data = _own_data(part).partition(",")
+    media_type = head.removeprefix("data:").partition(";")[0].lower()
+    if media_type not in _AUDIO_FORMATS or not head.endswith(";base64"):
+        msg = f"AudioPart: {media_type!r} is not taken by this API; give base64 data of {' or '.join(sorted(set(_AUDIO_FORMATS)))}."
+        raise UsageError(msg)
+    return {"data": data, "format": _AUDIO_FORMATS[media_type]}
+
+
+def is_strict(schema: object) -> bool:
+    """Whether a provider would take the schema as a strict one: each object in it names all its properties as required, and allows no others."""
+    if isinstance(schema, list | tuple):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties") or {}
+        if schema.get("additionalProperties") is not False or set(schema.get("required") or ()) != set(properties):
+            return False
+        inner: list[object] = [*properties.values()]
+    else:
+        inner = []
+    inner += [schema[key] for key in ("items", "anyOf", "allOf", "oneOf", "prefixItems") if key in schema]
+    for key in ("$defs", "definitions"):
+        inner += (schema.get(key) or {}).values()
+    return all(map(is_strict, inner))
+
+
+def shared_settings(settings: ModelSettings) -> dict[str, Any]:
+    """The arguments that both APIs call by the same names."""
+    options: dict[str, Any] = {"temperature": settings.temperature, "top_p": settings.top_p, "timeout": settings.timeout}
+    if settings.extra:
+        options["extra_body"] = dict(settings.extra)
+    return {name: value for name, value in options.items() if value is not None}

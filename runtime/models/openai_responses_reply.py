@@ -1,0 +1,76 @@
+"""Replies of the Responses API as messages.
+
+Owns: the reading of a whole response, also of the one with which a stream ends, and of its failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..chat import Message, ToolCall, Usage
+from ..errors import ModelError
+from .openai_chat_reply import checked, pick
+from .openai_errors import KINDS_BY_CODE
+from .tool_call_deltas import arguments_text, with_unique_ids
+
+__all__ = ["failed_response", "response_message"]
+
+_REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def response_message(response: Any, taken: Iterable[str], who: str, shown: tuple[ToolCall, ...] = ()) -> Message:
+    """The message of a response. The tool calls that a stream has `shown` keep the ids that they were shown under."""
+    if response is None or isinstance(response, str):
+        msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."
+        raise ModelError(msg, kind="malformed", retryable=True)
+    if pick(response, "status") in {"failed", "cancelled"} or pick(response, "error") is not None:
+        raise failed_response(pick(response, "error"), who)
+    text, refusal, reasoning = [], [], []
+    calls: list[tuple[str, str, str]] = []
+    for item in pick(response, "output") or ():
+        kind = pick(item, "type")
+        if kind == "message":
+            for part in pick(item, "content") or ():
+                text.append(pick(part, "text") or "")
+                refusal.append(pick(part, "refusal") or "")
+        elif kind == "reasoning":
+            reasoning += [pick(part, "text") or "" for part in (*(pick(item, "summary") or ()), *(pick(item, "content") or ()))]
+        elif kind == "function_call":
+            calls.append((pick(item, "call_id") or "", pick(item, "name") or "", arguments_text(pick(item, "arguments"))))
+    whole = with_unique_ids(calls, taken)
+    if len(shown) == len(whole):
+        whole = tuple(ToolCall(seen.id, call.name, call.arguments) for seen, call in zip(shown, whole, strict=True))
+    message = Message(
+        "assistant",
+        "".join(text),
+        whole,
+        reasoning="\n\n".join(filter(None, reasoning)) or None,
+        usage=_usage(pick(response, "usage")),
+        refusal="".join(refusal) or None,
+        finish_reason=_finish_reason(response, has_calls=bool(whole)),
+    )
+    return checked(message, who)
+
+
+def failed_response(error: Any, who: str) -> ModelError:
+    """The error that a response, or an event of its stream, tells of."""
+    code = pick(error, "code") or "no code"
+    kind, retryable = KINDS_BY_CODE.get(code, ("other", False))
+    return ModelError(
+        f"{who}: the provider could not make the response: {pick(error, 'message') or 'no reason given'} ({code}).", kind=kind, retryable=retryable
+    )
+
+
+def _finish_reason(response: Any, *, has_calls: bool) -> str | None:
+    if pick(response, "status") == "incomplete":
+        reason: str | None = pick(pick(response, "incomplete_details"), "reason")
+        return _REASONS.get(reason or "", reason)
+    return "tool_calls" if has_calls else "stop"
+
+
+def _usage(counted: Any) -> Usage:
+    if counted is None:
+        return Usage(requests=1)
+    cached = pick(pick(counted, "input_tokens_details"), "cached_tokens")
+    return Usage(pick(counted, "input_tokens") or 0, pick(counted, "output_tokens") or 0, cached or 0, 1)

@@ -1,0 +1,180 @@
+"""A model that says what a test tells it to.
+
+Owns: the script, and the record of what was asked. It must never reach a network, and takes no time but for the `delay` that it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from ..chat import Message, MessageDelta, ToolCall, ToolCallDelta
+from ..errors import UsageError
+from .protocol import ModelRequest, StreamItem
+
+__all__ = ["Line", "Reply", "ScriptedModel", "ToolCalls"]
+
+_WORDS: Final = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
+_ONLY_A_NAME: Final = 1
+_NAME_AND_ARGUMENTS: Final = 2
+
+
+class ToolCalls:
+    """A reply that calls tools: `ToolCalls("get_weather", {"city": "Paris"})`.
+
+    Several calls: `ToolCalls(("get_weather", {"city": "Paris"}), ("get_time", {}))`, or `ToolCalls(get_weather={"city": "Paris"}, get_time={})`, or
+    `ToolCall`s. Arguments that are a text go out as they are, however broken; other ones as JSON. `text` is what the model says beside the calls.
+    """
+
+    __slots__ = ("calls", "text")
+
+    def __init__(self, *calls: Any, text: str = "", **by_name: Any) -> None:
+        if calls and isinstance(calls[0], str):
+            calls = (calls,)
+        self.calls = (*(_as_call(call) for call in calls), *(_as_call(item) for item in by_name.items()))
+        self.text = text
+        if not self.calls:
+            msg = 'ToolCalls: no call is given; write for example ToolCalls("get_weather", {"city": "Paris"}).'
+            raise UsageError(msg)
+
+    def __repr__(self) -> str:
+        text = f", text={self.text!r}" if self.text else ""
+        return f"ToolCalls({', '.join(f'({call.name!r}, {call.arguments!r})' for call in self.calls)}{text})"
+
+    def message(self, ids: Iterator[int]) -> Message:
+        """The reply, in which the calls that have no id of their own are numbered."""
+        calls = tuple(call if call.id else ToolCall(f"call_{next(ids)}", call.name, call.arguments) for call in self.calls)
+        return Message("assistant", self.text, calls)
+
+
+Reply: TypeAlias = Message | str | ToolCalls | BaseException
+Line: TypeAlias = Reply | type[BaseException] | Callable[[ModelRequest], Reply | Awaitable[Reply]]
+
+
+class ScriptedModel:
+    """Answers the first call with the first line of `script`, the second with the second, and so on.
+
+    A line is a `Message`, a text, `ToolCalls(...)`, an exception, which is raised, or a function, sync or `async`, that is given the request and makes one of
+    these. `requests` holds what was asked. A call beyond the script raises `UsageError`, which shows the request; `assert_done()` fails if lines are left.
+    `delay` is how many seconds each reply takes. One object may serve any number of threads and loops.
+    """
+
+    def __init__(self, script: Iterable[Line] = (), delay: float = 0.0) -> None:
+        lines = (script,) if isinstance(script, str | Message | ToolCalls | BaseException) else tuple(script)
+        for place, line in enumerate(lines):
+            _check(line, f"script[{place}]")
+        if not delay >= 0:
+            msg = f"ScriptedModel: delay={delay} is a span of seconds, and must not be negative."
+            raise UsageError(msg)
+        self.requests: list[ModelRequest] = []
+        self._lines = lines
+        self._delay = delay
+        self._lock = threading.Lock()
+        self._ids = iter(range(1, 1 << 62))
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({len(self._lines)} lines, {min(len(self.requests), len(self._lines))} used)"
+
+    async def generate(self, request: ModelRequest) -> Message:
+        if self._delay:
+            await asyncio.sleep(self._delay)
+        with self._lock:  # so that the requests stand in the order of the lines
+            place = len(self.requests)
+            self.requests.append(request)
+        if place >= len(self._lines):
+            raise self._beyond(request, place)
+        line = self._lines[place]
+        if type(line) is Message:
+            return line
+        return await self._reply(line, request, place)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """The text word by word, the calls in two pieces each, then the whole message."""
+        message = await self.generate(request)
+        if message.reasoning:
+            for word in _WORDS.findall(message.reasoning):
+                yield MessageDelta(reasoning=word)
+        for word in _WORDS.findall(message.text):
+            yield MessageDelta(word)
+        for index, call in enumerate(message.tool_calls):
+            yield MessageDelta(tool_calls=(ToolCallDelta(index, call.id, call.name),))
+            yield MessageDelta(tool_calls=(ToolCallDelta(index, arguments=call.arguments),))
+        yield message
+
+    def assert_done(self) -> None:
+        """Fail if there are lines that no call has used."""
+        used = len(self.requests)
+        if used < len(self._lines):
+            left = "\n".join(f"  script[{place}]: {line!r}" for place, line in enumerate(self._lines) if place >= used)
+            msg = f"ScriptedModel: {used} of {len(self._lines)} lines were used. Left:\n{left}"
+            raise AssertionError(msg)
+
+    async def _reply(self, line: Any, request: ModelRequest, place: int) -> Message:
+        if isinstance(line, type):
+            line = line()
+        elif callable(line):
+            line = line(request)
+            if inspect.isawaitable(line):
+                line = await line
+            if not isinstance(line, str | Message | ToolCalls | BaseException):
+                msg = f"ScriptedModel: the function in script[{place}] made {line!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
+                raise UsageError(msg)
+        if isinstance(line, str):
+            return Message("assistant", line)
+        if isinstance(line, ToolCalls):
+            return line.message(self._ids)
+        if isinstance(line, BaseException):
+            raise line
+        _check(line, f"what the function in script[{place}] made")
+        message: Message = line
+        return message
+
+    def _beyond(self, request: ModelRequest, place: int) -> UsageError:
+        shown = "\n".join(f"  {_shown(message)}" for message in request.messages[-5:])
+        earlier = f"  ... and {len(request.messages) - 5} before\n" if len(request.messages) > 5 else ""  # noqa: PLR2004 -- the last five are shown
+        tools = ", ".join(tool.name for tool in request.tools) or "none"
+        return UsageError(
+            f"ScriptedModel: call {place + 1} goes beyond the script, which has {len(self._lines)} lines, all of them used. "
+            f"Add a line for it, or find out why it was made. Its messages:\n{earlier}{shown}\nIts tools: {tools}"
+        )
+
+
+def _as_call(call: Any) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    if isinstance(call, str):
+        call = (call,)
+    if not (isinstance(call, tuple | list) and len(call) in {_ONLY_A_NAME, _NAME_AND_ARGUMENTS} and isinstance(call[0], str)):
+        msg = f'ToolCalls: {call!r} is neither a ToolCall nor a pair of name and arguments, such as ("get_weather", {{"city": "Paris"}}).'
+        raise UsageError(msg)
+    arguments = call[1] if len(call) == _NAME_AND_ARGUMENTS else {}
+    if isinstance(arguments, str):
+        return ToolCall("", call[0], arguments)
+    try:
+        return ToolCall("", call[0], json.dumps({} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False))
+    except (TypeError, ValueError) as error:
+        msg = f"ToolCalls: the arguments {arguments!r} of {call[0]!r} cannot be written as JSON: {error}. Give plain data, or the text itself."
+        raise UsageError(msg) from error
+
+
+def _check(line: object, where: str) -> None:
+    if isinstance(line, Message):
+        if line.role != "assistant":
+            msg = f"ScriptedModel: {where} is a message of role {line.role!r}, but a model answers as 'assistant': use Message.assistant(...)."
+            raise UsageError(msg)
+    elif isinstance(line, type) and not issubclass(line, BaseException):
+        msg = f"ScriptedModel: {where} is the class {line.__name__}; give a Message, a text, ToolCalls(...), an exception or a function."
+        raise UsageError(msg)
+    elif not isinstance(line, str | ToolCalls | BaseException) and not callable(line):
+        msg = f"ScriptedModel: {where}={line!r} is no line; give a Message, a text, ToolCalls(...), an exception or a function of the request."
+        raise UsageError(msg)
+
+
+def _shown(message: Message) -> str:
+    calls = "".join(f" -> {call.name}({call.arguments})" for call in message.tool_calls)
+    return f"{message.role}: {message.text[:300]!r}{calls}"

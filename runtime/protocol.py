@@ -1,0 +1,110 @@
+"""What the actors of a run send to one another.
+
+Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`, `Ended`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .definition import AgentInput, Node
+from .events import AgentEvent
+from .history import Lane
+from .invocation import Invocation, Scope
+from .outcome import Outcome
+
+__all__ = ["CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "Ended", "JoinLanes", "Perform"]
+
+
+class Perform:
+    """To an agent actor: begin, or go on from where the invocation stands."""
+
+    __slots__ = ()
+
+
+class Cast:
+    """To the supervisor: let an agent play, and set the seat's future to its outcome. The reply comes at once."""
+
+    __slots__ = ("base", "given", "lane", "loop", "node", "parent", "reply", "scope", "tool")
+
+    def __init__(
+        self,
+        parent: Invocation,
+        node: Node,
+        reply: Any,
+        *,
+        base: tuple[str, ...],
+        lane: Lane,
+        given: AgentInput | None = None,
+        loop: int | None = None,
+        scope: Scope | None = None,
+        tool: Any = None,
+    ) -> None:
+        self.parent = parent
+        self.node = node
+        self.reply = reply  # a future of the outcome
+        self.base = base  # the run path that the agent's name is added to
+        self.lane = lane
+        self.given = given
+        self.loop = loop  # the iteration, if the caster is a loop
+        self.scope = scope  # a conversation of its own, if it is called as a tool
+        self.tool = tool  # the address step of the tool call, if it is
+
+
+class Emitted:
+    """To the supervisor: an event of an agent. The reply is the event as it was recorded and shown."""
+
+    __slots__ = ("event", "invocation")
+
+    def __init__(self, invocation: Invocation, event: AgentEvent) -> None:
+        self.invocation = invocation
+        self.event = event
+
+
+class Ended:
+    """To the supervisor: an agent has come to its end. With `transfer`, it wants to hand over."""
+
+    __slots__ = ("invocation", "outcome", "transfer")
+
+    def __init__(self, invocation: Invocation, outcome: Outcome, transfer: str | None = None) -> None:
+        self.invocation = invocation
+        self.outcome = outcome
+        self.transfer = transfer
+
+
+class Crashed:
+    """To the supervisor, from itself: an agent's actor is no more."""
+
+    __slots__ = ("error", "invocation")
+
+    def __init__(self, invocation: Invocation, error: BaseException) -> None:
+        self.invocation = invocation
+        self.error = error
+
+
+class JoinLanes:
+    """To the supervisor: the lanes of a Parallel have ended; put them behind the lane that they came from."""
+
+    __slots__ = ("children", "lane")
+
+    def __init__(self, lane: Lane, children: list[Lane]) -> None:
+        self.lane = lane
+        self.children = children
+
+
+class CancelRun:
+    """To the supervisor: end the run now."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class CancelChildren:
+    """To the supervisor: end all that is under way below an agent, which is at its own work."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Invocation) -> None:
+        self.parent = parent

@@ -1,0 +1,267 @@
+"""A run, as whoever started it sees it: its events, its result, its end.
+
+Owns: the front of a run for every kind of code: `async for` and `await` on any event loop, `for` and `result()` in any thread without one. The run itself
+lives on the loop of its system; from elsewhere it is reached through that loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from .errors import UsageError
+from .events import AgentEvent
+from .protocol import CancelRun
+from .run_record import RunRecord
+from .run_result import RunResult, RunStatus
+
+if TYPE_CHECKING:
+    from .ref import ActorRef
+    from .system import ActorSystem
+
+__all__ = ["Run"]
+
+T = TypeVar("T")
+
+# Events that are fetched at once from another thread: going there and back costs as much as fifty events do.
+_BATCH: Final = 64
+
+
+class Run:
+    """One run of an agent. It starts when it is made, if an event loop is running there, and else at its first use.
+
+        async for event in run: ...      # or, where no loop is running: for event in run: ...
+        result = await run               # or, where no loop is running: run.result()
+
+    Leaving the iteration before its end cancels the run. A run that nobody ever looks at goes on to its end.
+    """
+
+    __slots__ = ("__weakref__", "_iterated", "_launch", "_place", "_problem", "_record", "_supervisor", "_system", "checkpoint_id", "id")
+
+    def __init__(
+        self, run_id: str, record: RunRecord, place: Callable[[], ActorSystem], launch: Callable[[ActorSystem], ActorRef[Any]], checkpoint_id: str | None
+    ) -> None:
+        self.id = run_id
+        self.checkpoint_id = checkpoint_id
+        self._record = record
+        self._place = place  # where it is to run, once somebody looks
+        self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
+        self._problem: Exception | None = None  # why it could not be
+        self._system: ActorSystem | None = None
+        self._supervisor: ActorRef[Any] | None = None
+        self._iterated = False
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
+
+    @property
+    def status(self) -> RunStatus:
+        """Where it is in its life."""
+        result = self._record.result
+        if result is not None:
+            return result.status
+        return RunStatus.PENDING if self._launch is not None and self._system is None else RunStatus.RUNNING
+
+    # --- starting ---
+
+    def start(self) -> None:
+        """Start it, if it has not been started."""
+        if self._system is not None:
+            return
+        self._system = system = self._place()
+        system.on_loop(self._start_here)
+
+    def _start_here(self) -> None:
+        launch, self._launch = self._launch, None
+        assert launch is not None
+        assert self._system is not None
+        try:
+            self._supervisor = launch(self._system)
+        except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
+            self._problem = problem
+            self._record.stream.end()
+
+    def _started_system(self) -> ActorSystem:
+        self.start()
+        assert self._system is not None
+        return self._system
+
+    def _check(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    # --- the end ---
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._await().__await__()
+
+    async def _await(self) -> RunResult:
+        return await self._on_its_loop(self._finished)
+
+    async def _finished(self) -> RunResult:
+        """Wait for the end, on the run's own loop."""
+        self._check()
+        record = self._record
+        if not self._iterated:
+            record.stream.discard()
+        if record.result is None:
+            ended = asyncio.get_running_loop().create_future()
+            callback = _Waker(ended)
+            record.when_finished(callback)
+            try:
+                await ended
+            finally:
+                record.forget(callback)
+        assert record.result is not None
+        return record.result
+
+    def result(self, timeout: float | None = None) -> RunResult:
+        """Block until the run has ended. In a coroutine, write `await run`."""
+        return self._block_on(self._finished, "run.result()", "await run", timeout)
+
+    def cancel(self, reason: str = "cancel() was called") -> None:
+        """End the run now. From any thread."""
+        self._started_system().on_loop(self._cancel_here, reason)
+
+    def _cancel_here(self, reason: str) -> None:
+        self._record.stream.unblock()
+        if self._supervisor is not None and self._supervisor.is_alive():
+            self._supervisor.tell(CancelRun(reason))
+
+    async def aclose(self) -> None:
+        """Cancel it, if it has not ended, and wait until nothing of it is left."""
+        if self._record.result is None and self._problem is None:
+            self.cancel("it was closed")
+            await self._on_its_loop(self._finished)
+
+    # --- events ---
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        self.start()
+        self._iterated = True
+        return _Events(self)
+
+    def __iter__(self) -> Iterator[AgentEvent]:
+        self._refuse_on_its_thread("for event in run", "async for event in run")
+        self.start()
+        self._iterated = True
+        return _Events(self)
+
+    async def _take(self) -> Any:
+        """The next events, on the run's own loop; none at the end, when nothing of the run is left."""
+        self._check()
+        return await self._record.stream.take(_BATCH)
+
+    def _abandon(self) -> None:
+        """The consumer has gone away before the end."""
+        system = self._system
+        if system is not None and self._record.result is None and not system.loop.is_closed():
+            system.on_loop(self._abandon_here)
+
+    def _abandon_here(self) -> None:
+        self._record.stream.discard()
+        self._cancel_here("its consumer has gone away")
+
+    # --- from elsewhere ---
+
+    async def _on_its_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        system = self._started_system()
+        if get_ident() == system.dispatcher.thread:
+            return await work()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), system.loop))
+
+    def _block_on(self, work: Callable[[], Coroutine[Any, Any, T]], call: str, instead: str, timeout: float | None = None) -> T:
+        self._refuse_on_its_thread(call, instead)
+        future = asyncio.run_coroutine_threadsafe(work(), self._started_system().loop)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            if future.done():
+                raise
+            future.cancel()
+            msg = f"{call}: run {self.id} has not ended within {timeout:g} s. It goes on: call result() again, or cancel()."
+            raise TimeoutError(msg) from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _refuse_on_its_thread(self, call: str, instead: str) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        msg = f"`{call}` blocks its thread, and an event loop is running in this one. Write `{instead}`."
+        raise UsageError(msg, run=self.id)
+
+
+class _Waker:
+    """Sets a future when it is called."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: asyncio.Future[None]) -> None:
+        self._future = future
+
+    def __call__(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
+
+
+class _Events:
+    """One iteration over a run's events. When it is dropped before the end, as `break` does, the run is cancelled."""
+
+    __slots__ = ("_ended", "_here", "_run")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._here: deque[AgentEvent] = deque()
+        self._ended = False
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    def __iter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        if not self._here:
+            run = self._run
+            system = run._system
+            assert system is not None
+            if get_ident() == system.dispatcher.thread:
+                # One at a time: what is here with the consumer cannot slow the run down.
+                run._check()
+                taken = await run._record.stream.take(1)
+            else:
+                taken = await run._on_its_loop(run._take)
+            if not taken:
+                self._ended = True
+                run._check()
+                raise StopAsyncIteration
+            self._here.extend(taken)
+        return self._here.popleft()
+
+    def __next__(self) -> AgentEvent:
+        if not self._here:
+            run = self._run
+            taken = run._block_on(run._take, "for event in run", "async for event in run")
+            if not taken:
+                self._ended = True
+                run._check()
+                raise StopIteration
+            self._here.extend(taken)
+        return self._here.popleft()
+
+    async def aclose(self) -> None:
+        """Stop here: the run is cancelled."""
+        if not self._ended:
+            self._ended = True
+            self._run._abandon()
+
+    def __del__(self) -> None:
+        if not self._ended:
+            self._run._abandon()

@@ -1,0 +1,56 @@
+"""What belongs to one run, and all of its agents, tools and hooks may see.
+
+Owns: the ids of the run, its session values, its options, and what it has cost so far. It must never hold an actor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .chat import Usage
+from .hooks import RunHooks
+from .options import Options
+from .session import SessionValues
+
+__all__ = ["RunContext"]
+
+
+class RunContext:
+    """One run, as hooks and callbacks see it."""
+
+    __slots__ = ("context", "hooks", "models", "options", "run_id", "session", "session_id", "usage")
+
+    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
+        self.run_id = run_id
+        self.session_id = session_id
+        self.session = session
+        self.options = options
+        self.hooks = hooks
+        self.usage = Usage()
+        self.context: Any = None
+        """The user's own object, if one was given."""
+        self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The session value of that name."""
+        return self.session.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        """Put a session value."""
+        self.session[key] = value
+
+    def delete(self, key: str) -> None:
+        """Remove a session value, if it is there."""
+        self.session.delete(key)
+
+    def model_for_run(self, model: Any) -> Any:
+        """The model as this run uses it: one that remembers something over a run, such as which of several answers, is made anew for each."""
+        for_run = getattr(model, "for_run", None)
+        if for_run is None:
+            return model
+        if self.models is None:
+            self.models = {}
+        found = self.models.get(id(model))
+        if found is None:
+            found = self.models[id(model)] = (model, for_run())  # with the model, so that its id is nobody else's meanwhile
+        return found[1]

@@ -1,0 +1,108 @@
+"""What is known of a run, between its supervisor, which writes it, and its `Run`, which reads it.
+
+Owns: the events that were shown, the way to the consumer, the outcome, and who waits for the end. All of it lives on the run's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from .errors import RunCancelled
+from .events import AgentEvent, Interrupted
+from .outcome import Outcome
+from .run_context import RunContext
+from .run_result import RunResult, RunStatus
+from .stream import EventStream
+
+__all__ = ["RunRecord"]
+
+_STATUS: Final = {
+    "finished": RunStatus.COMPLETED,
+    "exited": RunStatus.COMPLETED,
+    "interrupted": RunStatus.INTERRUPTED,
+    "failed": RunStatus.FAILED,
+    "cancelled": RunStatus.CANCELLED,
+}
+
+
+class RunRecord:
+    """One run, as it is told."""
+
+    __slots__ = ("_context", "_events", "_waiting", "agent_name", "outcome", "result", "stream")
+
+    def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
+        self._context = context
+        self._events: list[AgentEvent] = []
+        self._waiting: list[Callable[[], object]] = []
+        self.agent_name = agent_name
+        self.stream = EventStream(event_buffer)
+        self.outcome: Outcome | None = None
+        self.result: RunResult | None = None  # when it has ended, and no actor of it is left
+
+    # --- for the supervisor ---
+
+    def show(self, event: AgentEvent) -> None:
+        """Keep the event, unless it is a piece of one that comes whole later, and let the consumer have it."""
+        if event.delta is None:
+            self._events.append(event)
+        self.stream.put(event)
+
+    def settle_outcome(self, outcome: Outcome) -> None:
+        """How the run has ended. The first to say so is right."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self.stream.unblock()
+
+    def settle(self, _value: Any = None) -> None:
+        """The supervisor's actor has ended, and all under it: called by it, in place of a future's."""
+        if self.outcome is None:
+            text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
+            self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
+            self.show(AgentEvent(self.agent_name, (self.agent_name,), error=self.outcome.error, run_id=self._context.run_id))
+        self.result = self.make_result()
+        self.stream.end()
+        waiting, self._waiting = self._waiting, []
+        for callback in waiting:
+            callback()
+
+    def make_result(self) -> RunResult:
+        """The result, as it is now."""
+        outcome = self.outcome or Outcome()
+        final_message, output, interrupts = None, None, outcome.contexts
+        for event in reversed(self._events):
+            if event.message is not None:
+                final_message, output = event.message, event.custom_output
+                break
+        last = self._events[-1] if self._events else None
+        if output is None:
+            output = last.custom_output if last is not None and last.message is None else None
+            if output is None and final_message is not None:
+                output = final_message.text
+        if not interrupts and last is not None and type(last.action) is Interrupted:
+            interrupts = last.action.contexts
+        return RunResult(
+            _STATUS[outcome.kind],
+            outcome.error if outcome.kind in ("failed", "cancelled") else None,
+            final_message,
+            output,
+            tuple(self._events),
+            interrupts,
+            self._context.usage,
+            self._context.session.to_dict(),
+            last.agent_name if last is not None else self.agent_name,
+        )
+
+    # --- for the Run ---
+
+    def when_finished(self, callback: Callable[[], object]) -> None:
+        """Call it on the loop when the run has ended; now, if it has."""
+        if self.result is not None:
+            callback()
+        else:
+            self._waiting.append(callback)
+
+    def forget(self, callback: Callable[[], object]) -> None:
+        """Do not call it."""
+        if callback in self._waiting:
+            self._waiting.remove(callback)

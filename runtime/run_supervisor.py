@@ -1,0 +1,305 @@
+"""The single writer of a run: every event is a message to it.
+
+Owns: the order of events, the history, who plays, and how the run ends. It stamps an event, records it, and only then shows it. It casts every agent
+actor of the run, follows transfers, counts them, and tells a parent how its child has ended. It must never run an agent's code.
+"""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .actor import Actor
+from .agent_actor import AgentActor
+from .definition import AgentInput, Node
+from .delivery import OVER, finish, hand
+from .envelope import MailboxSettings
+from .errors import AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
+from .events import Action, AgentEvent, BreakLoop, Interrupted, stamp
+from .history import Entry, Lane
+from .hooks import call_hooks
+from .invocation import Invocation, Scope, Seat
+from .messages import Failed, Terminated
+from .outcome import Outcome
+from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, Ended, JoinLanes, Perform
+from .run_context import RunContext
+from .run_record import RunRecord
+from .session import bind_session
+from .supervision import Directive, Stop
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .ref import ActorRef
+
+__all__ = ["RunSupervisor"]
+
+_UNBOUNDED: Final = MailboxSettings()  # each agent has one message here at a time, so there are never more than agents
+_PERFORM: Final = Perform()
+
+
+class RunSupervisor(Actor):
+    """One run."""
+
+    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_skip_transfers", "_streaming", "_timer", "_transfers")
+
+    def __init__(
+        self, root: Node, context: RunContext, record: RunRecord, *, given: AgentInput, max_transfers: int, skip_transfers: bool, timeout: float | None
+    ) -> None:
+        super().__init__()
+        self._context = context
+        self._record = record
+        self._max_transfers = max_transfers
+        self._skip_transfers = skip_transfers
+        self._streaming = given.streaming
+        self._seq = 0
+        self._transfers = 0
+        self._lane = Lane()
+        self._live: dict[Cell, Invocation] = {}  # the agents at work, by their actors
+        self._ending = False  # whether no agent is to be cast any more
+        self._root = Seat(None, Scope(given, shown=True, recorded=True), (), None, None)
+        cell = self._cell
+        cell.ended = [cast("Any", record)]  # who is told when this actor has ended, however that came
+        cell.context.run(bind_session, context.session)
+        self._timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
+        self._begin(Invocation(root, (root.name,), self._lane, self._root, None, None))
+
+    # --- messages ---
+
+    def on_receive(self, message: Any) -> Any:
+        kind = type(message)
+        if kind is Emitted:
+            return self._emitted(message.invocation, message.event)
+        if kind is Ended:
+            return self._ended(message)
+        if kind is Cast:
+            return self._cast(message)
+        if kind is JoinLanes:
+            return message.lane.join(message.children)
+        if kind is Crashed:
+            return self._crashed(message.invocation, message.error)
+        if kind is CancelRun:
+            return self._cancel(message.reason)
+        if kind is CancelChildren:
+            return self._cancel_children(message.parent)
+        if kind is Terminated:
+            return self._terminated(message)
+        msg = f"{self} is given {message!r}, which it does not know."
+        raise UnderstudyError(msg, run=self._context.run_id, message=message)
+
+    # --- playing ---
+
+    def _begin(self, invocation: Invocation) -> None:
+        ref: ActorRef[AgentActor] = self._cell.system._spawn(
+            AgentActor,
+            (invocation, self._context, self.actor_ref),
+            {"streaming": self._streaming, "skip_transfers": self._skip_transfers},
+            name=invocation.node.name,
+            parent=self._cell,
+            supervision=None,
+            mailbox=_UNBOUNDED,
+        )
+        self._live[ref._cell] = invocation
+        if invocation.node.agent.on_failure is not None:
+            self.watch(ref)
+        hand(ref, _PERFORM)
+
+    def _cast(self, request: Cast) -> None:
+        if self._ending:
+            request.reply.set_result(Outcome("cancelled"))
+            return
+        parent = request.parent
+        scope = request.scope or parent.seat.scope
+        address = parent.address if request.tool is None else (*parent.address, request.tool)
+        loop = request.loop if request.loop is not None else parent.seat.loop if request.scope is None else None
+        seat = Seat(parent, scope, address, loop, request.reply)
+        run_path = request.base if request.node.parent is None and parent.node.inner is request.node else (*request.base, request.node.name)
+        self._begin(Invocation(request.node, run_path, request.lane, seat, request.given, None))
+
+    def _ended(self, ended: Ended) -> Any:
+        invocation, outcome = ended.invocation, ended.outcome
+        if invocation.cell is not None:
+            self._live.pop(invocation.cell, None)
+            invocation.cell = None
+        if self._ending:
+            outcome = Outcome("cancelled")
+        elif ended.transfer is not None and outcome.kind == "finished":
+            failure = self._transfer(invocation, ended.transfer, outcome)
+            if failure is None:
+                return None
+            outcome = Outcome("failed", failure)
+        return self._settle(invocation.seat, outcome)
+
+    def _transfer(self, invocation: Invocation, name: str, outcome: Outcome) -> Exception | None:
+        """Let the agent of that name take over the seat. Returns why it cannot."""
+        node, seat, run = invocation.node, invocation.seat, self._context.run_id
+        seat.broke = seat.broke or outcome.broke
+        target = node.target(name)
+        error: Exception | None = None
+        if target is None:
+            error = TransferError(f"transfer failed: agent '{name}' not found when transferring from '{node.name}'", run=run, agent=node.name)
+        elif self._transfers >= self._max_transfers:
+            error = MaxTransfersExceeded(
+                f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
+                "If the agents are not going in circles, give the Runner a larger max_transfers.",
+                run=run,
+                agent=node.name,
+            )
+        if error is not None:
+            self._write(invocation, AgentEvent(error=error))
+            return error
+        assert target is not None
+        self._transfers += 1
+        self._begin(Invocation(target, (*invocation.run_path, name), invocation.lane, seat, None, node))
+        return None
+
+    def _settle(self, seat: Seat, outcome: Outcome) -> Any:
+        """A seat is empty now: tell whoever waits for it."""
+        if seat.broke and outcome.kind == "finished" and not outcome.broke:
+            outcome = Outcome(message=outcome.message, broke=True)
+        if seat.parent is None:
+            self._record.settle_outcome(outcome)
+            self._ending = True
+        else:
+            if seat.scope is not seat.parent.seat.scope and outcome.kind == "exited":
+                outcome = Outcome(message=outcome.message)  # an exit ends the conversation, not what is around it
+            if seat.future is not None and not seat.future.done():
+                seat.future.set_result(outcome)
+        if self._ending and not self._live:
+            return self._leave()
+        return None
+
+    # --- events ---
+
+    def _emitted(self, invocation: Invocation, event: AgentEvent) -> Any:
+        """The reply is the event as it was recorded; one that has to wait for room is a coroutine of it. When the run is over already, so is the agent."""
+        if self._ending:
+            return OVER
+        stamped = self._write(invocation, event)
+        return stamped if self._record.stream.has_room else self._wait_for_room(stamped)
+
+    def _write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
+        """Stamp, record, show."""
+        node, seat, context = invocation.node, invocation.seat, self._context
+        action: Action | None = event.action
+        if type(action) is BreakLoop:
+            action = BreakLoop(node.name, done=seat.loop is not None, iteration=seat.loop)
+        error = event.error
+        if error is not None and event.delta is None:
+            error = self._attributed(error, node)
+        self._seq += 1
+        stamped = stamp(event, node.name, invocation.run_path, action, error, self._seq, time(), context.run_id, invocation.id)
+        message = event.message
+        if message is not None:
+            invocation.messages.append(message)
+            invocation.last_message = message
+            if message.usage is not None:
+                context.usage += message.usage
+            invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
+        if invocation.state is not None and node.agent.on_failure is not None:
+            invocation.saved = invocation.state.copy()
+        scope = seat.scope
+        if scope.shown and (scope.recorded or type(action) is not Interrupted):
+            self._record.show(stamped)
+        return stamped
+
+    async def _wait_for_room(self, stamped: AgentEvent) -> AgentEvent:
+        await self._record.stream.wait_for_room()
+        return stamped
+
+    def _attributed(self, error: Any, node: Node) -> Exception:
+        """The error, which says now to which run and agent it belongs, if it is one of ours."""
+        if not isinstance(error, Exception):
+            msg = f"agent {node.name!r} crashed with {type(error).__name__}: {error}"
+            crash = AgentError(msg, run=self._context.run_id, agent=node.name)
+            crash.__cause__ = error
+            return crash
+        if isinstance(error, UnderstudyError):
+            error.run = error.run or self._context.run_id
+            error.agent = error.agent or node.name
+        return error
+
+    # --- failures ---
+
+    def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
+        invocation = self._live.get(ref._cell)
+        if invocation is None:
+            return Stop()
+        restart: Directive | None = invocation.node.agent.on_failure
+        if restart is None or self._ending:
+            self.actor_ref.tell(Crashed(invocation, error))
+            return Stop()
+        invocation.state = None if invocation.saved is None else invocation.saved.copy()
+        ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
+        return restart
+
+    def _terminated(self, message: Terminated) -> Any:
+        """An actor that was to be restarted has ended: as often as it may."""
+        invocation = self._live.get(message.ref._cell)
+        if invocation is None:
+            return None
+        reason = message.reason
+        error = reason.error if isinstance(reason, Failed) else RunCancelled("its actor was stopped", run=self._context.run_id)
+        return self._crashed(invocation, error)
+
+    def _crashed(self, invocation: Invocation, error: BaseException) -> Any:
+        if invocation.cell is None or self._live.pop(invocation.cell, None) is None:
+            return None
+        invocation.cell = None
+        if self._ending:
+            return self._settle(invocation.seat, Outcome("cancelled"))
+        attributed = self._attributed(error, invocation.node)
+        self._write(invocation, AgentEvent(error=attributed))
+        return self._settle(invocation.seat, Outcome("failed", attributed))
+
+    # --- the end ---
+
+    def _time_is_over(self, timeout: float) -> None:
+        if not self._ending:
+            self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
+            self._record.stream.unblock()
+
+    def _cancel(self, reason: str) -> Any:
+        """End all that is under way. The run ends when all of it has ended."""
+        if self._ending:
+            return None
+        self._ending = True
+        context, name = self._context, self._record.agent_name
+        error = RunCancelled(f"run cancelled: {reason}", run=context.run_id, agent=name)
+        self._record.settle_outcome(Outcome("cancelled", error))
+        self._seq += 1
+        self._record.show(stamp(AgentEvent(), name, (name,), None, error, self._seq, time(), context.run_id, ""))
+        if not self._live:
+            return self._leave()
+        for cell in tuple(self._live):
+            _end(cell)
+        return None
+
+    def _cancel_children(self, parent: Invocation) -> None:
+        """End all that is under way below one agent."""
+        for cell, invocation in tuple(self._live.items()):
+            above = invocation.seat.parent
+            while above is not None and above is not parent:
+                above = above.seat.parent
+            if above is parent:
+                _end(cell)
+
+    def _leave(self) -> Any:
+        """All agents have ended: so does the run."""
+        if self._timer is not None:
+            self._timer.cancel()
+        hooks = self._context.hooks
+        if hooks is not None and "on_run_end" in hooks._overridden:
+            return self._say_end()
+        # Not here and now: the last agent's actor is still at its last step, and would have to be waited for.
+        self._cell.system.loop.call_soon(finish, self.actor_ref)
+        return None
+
+    async def _say_end(self) -> None:
+        await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
+        self._cell.system.loop.call_soon(finish, self.actor_ref)
+
+
+def _end(cell: Cell) -> None:
+    """Cut short what an agent's actor is at, and let it end. It reports that itself; one that waits for its restart is heard of by its end."""
+    cell.cancel_handler()
+    finish(cell.own_ref())

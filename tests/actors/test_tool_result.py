@@ -1,0 +1,84 @@
+"""What a tool may return, and what the model is shown of it."""
+
+import dataclasses
+import enum
+import json
+from datetime import date
+
+import pytest
+from pydantic import BaseModel
+
+from understudy.actors.tool_result import tool_content
+from understudy.runtime.chat import ImagePart, Message, TextPart
+from understudy.runtime.errors import ToolError
+
+
+class Model(BaseModel):
+    a: int = 1
+
+
+@dataclasses.dataclass
+class Data:
+    b: str = "é"
+
+
+class Word(enum.StrEnum):
+    IT = "it"
+
+
+class Number(enum.Enum):
+    ONE = 1
+
+
+PICTURE = ImagePart(url="https://example.org/a.png")
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("text", "text"),
+        ("", ""),
+        (None, ""),
+        (True, "true"),
+        (3, "3"),
+        (1.5, "1.5"),
+        ({"a": "é", "b": [1, None]}, '{"a":"é","b":[1,null]}'),
+        ([], "[]"),
+        ((1, "a"), '[1,"a"]'),
+        ({1}, "[1]"),
+        (Model(), '{"a":1}'),
+        ([Model()], '[{"a":1}]'),
+        (Data(), '{"b":"é"}'),
+        (Word.IT, "it"),
+        (Number.ONE, "1"),
+        (date(2024, 2, 29), '"2024-02-29"'),
+        (b"bytes", '"bytes"'),
+        (PICTURE, (PICTURE,)),
+        (["see", PICTURE, {"a": 1}], (TextPart("see"), PICTURE, TextPart('{"a":1}'))),
+        ((TextPart("a"), PICTURE), (TextPart("a"), PICTURE)),
+        (Message.assistant("said"), "said"),
+        (Message.user([PICTURE]), (PICTURE,)),
+    ],
+)
+def test_what_a_tool_returns_becomes_text_or_parts(value, content):
+    assert tool_content(value) == content
+    assert not isinstance(content, str) or type(tool_content(value)) is str
+
+
+def circle():
+    made = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "value", [object(), [object()], {"a": print}, circle(), b"\xff", {object(): 1}], ids=["object", "list", "function", "circle", "bytes", "key"]
+)
+def test_what_cannot_be_json_is_refused_with_its_type(value):
+    with pytest.raises(ToolError, match=f"the tool returned a {type(value).__qualname__} which cannot be JSON") as caught:
+        tool_content(value)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_json_does_not_have_are_null():
+    assert json.loads(tool_content([float("nan")])) == [None]
