@@ -75,6 +75,8 @@ def as_options(given: OptionsLike) -> tuple[Options, ...]:
         return ()
     if isinstance(given, Options | Mapping):
         given = (given,)
+    elif not isinstance(given, Iterable):
+        raise _no_options(given)
     found = []
     for one in given:
         if isinstance(one, Options):
@@ -82,9 +84,12 @@ def as_options(given: OptionsLike) -> tuple[Options, ...]:
         elif isinstance(one, Mapping):
             found.append(Options(**one))
         else:
-            msg = f"options: {one!r} is none. Give Options(name=value, agents=(...)), ToolOptions(...), ModelOptions(...), or a dictionary."
-            raise UsageError(msg)
+            raise _no_options(one)
     return tuple(found)
+
+
+def _no_options(given: object) -> UsageError:
+    return UsageError(f"options: {given!r} is none. Give Options(name=value, agents=(...)), ToolOptions(...), ModelOptions(...), or a dictionary.")
 
 
 def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str, Any]:

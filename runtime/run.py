@@ -46,17 +46,23 @@ class Run:
         self, run_id: str, record: RunRecord, place: Callable[[], ActorSystem], launch: Callable[[ActorSystem], ActorRef[Any]], checkpoint_id: str | None
     ) -> None:
         self.id = run_id
+        self._system: ActorSystem | None = None
         self.checkpoint_id = checkpoint_id
         self._record = record
         self._place = place  # where it is to run, once somebody looks
         self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
         self._problem: Exception | None = None  # why it could not be
-        self._system: ActorSystem | None = None
         self._supervisor: ActorRef[Any] | None = None
         self._iterated = False
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
+
+    def __del__(self) -> None:
+        # Nobody will ever look: a run that waits for its consumer would wait for ever. One that is iterated over is kept by the iteration.
+        system = self._system
+        if system is not None and self._record.result is None and not system.loop.is_closed():
+            system.on_loop(self._record.stream.discard)
 
     @property
     def status(self) -> RunStatus:

@@ -6,7 +6,7 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -181,7 +181,7 @@ def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]
         return (Message("user", given),)
     if isinstance(given, Message):
         return (given,)
-    messages = tuple(given)
+    messages = tuple(given) if isinstance(given, Iterable) else (given,)
     for message in messages:
         if not isinstance(message, Message):
             msg = f"messages: {message!r} is no Message. Write Message.user('...'), or give a plain text."

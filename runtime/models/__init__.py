@@ -8,6 +8,7 @@
     loop_clients                        one client for each event loop
     openai_errors                       what the `openai` client raises, as errors of this package
     openai_parts, tool_call_deltas      media and schemas; tool calls that come in pieces
+    openai_events                       the events of a stream
     openai_model                        what the two below have in common
     openai_chat                         chat completions, with openai_chat_request and openai_chat_reply
     openai_responses                    the Responses API, with openai_responses_request and openai_responses_reply

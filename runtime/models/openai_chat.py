@@ -13,7 +13,8 @@ from ..chat import Message
 from .openai_chat_reply import ReplyInPieces, whole_reply
 from .openai_chat_request import chat_request
 from .openai_errors import model_errors
-from .openai_model import OpenAIModel, read
+from .openai_events import DONE, read
+from .openai_model import OpenAIModel
 from .protocol import ModelRequest, StreamItem
 
 __all__ = ["OpenAIChatModel"]
@@ -46,8 +47,9 @@ class OpenAIChatModel(OpenAIModel):
         reply = ReplyInPieces(_taken(request), who)
         async with aclosing(read(chunks, who)) as items:
             async for chunk in items:
-                delta = reply.add(chunk)
-                if delta is not None:
+                if chunk is DONE:
+                    reply.is_done = True
+                elif (delta := reply.add(chunk)) is not None:
                     yield delta
         yield reply.message()
 

@@ -53,6 +53,8 @@ class ReplyInPieces:
         self._calls = ToolCallMerger(taken)
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self.is_done = False
+        """Whether the provider has said that this was all."""
 
     def add(self, chunk: Any) -> MessageDelta | None:
         """What the chunk adds to the message, if it adds anything to show."""
@@ -72,8 +74,7 @@ class ReplyInPieces:
 
     def message(self) -> Message:
         """The whole message, when the stream has ended."""
-        if self._finish_reason is None and self._usage is None:
-            # The last chunk has a reason, and the one after it, if there is one, the usage: without either, the end is missing.
+        if self._finish_reason is None and not self.is_done:
             msg = f"{self._who}: the stream was cut off before the reply was complete."
             raise ModelError(msg, kind="connection", retryable=True)
         message = Message(

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from ..errors import ModelError, UnderstudyError
 
-__all__ = ["KINDS", "KINDS_BY_CODE", "model_error", "model_errors"]
+__all__ = ["KINDS", "event_error", "model_error", "model_errors"]
 
 KINDS: Final[Mapping[str, tuple[str, bool]]] = {
     "OpenAIError": ("other", False),
@@ -50,7 +50,7 @@ KINDS: Final[Mapping[str, tuple[str, bool]]] = {
 }
 """Of each class of the client's errors: the kind, and whether the same request may succeed later. Code and status, below, say it more exactly."""
 
-KINDS_BY_CODE: Final[Mapping[str, tuple[str, bool]]] = {
+_BY_CODE: Final[Mapping[str, tuple[str, bool]]] = {
     "insufficient_quota": ("rate_limit", False),
     "billing_hard_limit_reached": ("rate_limit", False),
     "rate_limit_exceeded": ("rate_limit", True),
@@ -119,11 +119,30 @@ def model_error(error: Exception, who: str) -> ModelError | None:
         return _of_client(error, KINDS[names[0]], who)
     if isinstance(error, TimeoutError):
         return ModelError(f"{who}: no answer in time.", kind="timeout", retryable=True)
+    if any(cls.__name__ == "TimeoutException" for cls in type(error).__mro__):
+        return ModelError(f"{who}: no answer in time ({type(error).__name__}).", kind="timeout", retryable=True)
     if isinstance(error, ValueError) and type(error).__name__ in {"JSONDecodeError", "UnicodeDecodeError"}:
         return ModelError(f"{who}: the provider's answer cannot be read: {error}.", kind="malformed", retryable=True)
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"httpx2", "httpx", "httpcore2", "httpcore", "anyio"}:
         return ModelError(f"{who}: the connection failed: {_said(error)}.", kind="connection", retryable=True)
     return None
+
+
+def event_error(error: Any, who: str) -> ModelError:
+    """The error that an event of a stream, or a reply that came through, tells of."""
+    if isinstance(error, str) or error is None:
+        error = {"message": error}
+    get = error.get if isinstance(error, Mapping) else lambda name: getattr(error, name, None)
+    text = get("message") or "no reason given"
+    code = next((str(code) for code in (get("code"), get("type")) if code is not None and str(code) in _BY_CODE), "")
+    kind, retryable = _BY_CODE.get(code, ("other", False))
+    status = get("code") if isinstance(get("code"), int) else None
+    if kind == "other" and status is not None:
+        kind, retryable = _BY_STATUS.get(status, ("server", True) if status >= _SERVER_ERROR else ("bad_request", False))
+    if kind in {"bad_request", "other"} and any(words in text.lower() for words in _TOO_LONG):
+        kind, retryable = "context_length", False
+    named = f" ({get('code')})" if get("code") else ""
+    return ModelError(f"{who}: the provider has given up on the reply: {text}{named}.", kind=kind, status=status, retryable=retryable)
 
 
 def _of_client(error: Any, known: tuple[str, bool], who: str) -> ModelError:
@@ -137,8 +156,8 @@ def _of_client(error: Any, known: tuple[str, bool], who: str) -> ModelError:
         kind, retryable = ("server", True) if status >= _SERVER_ERROR else ("bad_request", False) if status >= _CLIENT_ERROR else known
     codes = [code for code in (getattr(error, "code", None), getattr(error, "type", None)) if isinstance(code, str)]
     for code in codes:
-        if code in KINDS_BY_CODE and not (code in _CODES_THAT_SAY_LITTLE and status is not None):
-            kind, retryable = KINDS_BY_CODE[code]
+        if code in _BY_CODE and not (code in _CODES_THAT_SAY_LITTLE and status is not None):
+            kind, retryable = _BY_CODE[code]
             break
     if kind in {"bad_request", "other"} and any(words in text.lower() for words in _TOO_LONG):
         kind, retryable = "context_length", False

@@ -1,4 +1,4 @@
-"""What the two models of OpenAI's APIs have in common: how they are made, their client, and how a stream of it is read.
+"""What the two models of OpenAI's APIs have in common: how they are made, and their client.
 
 Owns: the checks of the constructor, and the client. `openai` is imported when a client is first needed, never before.
 """
@@ -6,24 +6,20 @@ Owns: the checks of the constructor, and the client. `openai` is imported when a
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
 from .loop_clients import LoopClients
-from .openai_errors import model_errors
 from .protocol import ModelSettings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["OpenAIModel", "read"]
+__all__ = ["OpenAIModel"]
 
 _SETTINGS: Final = tuple(field.name for field in fields(ModelSettings))
-_WINDING_DOWN: Final = 1000
 
 
 class OpenAIModel:
@@ -111,35 +107,6 @@ class OpenAIModel:
             return openai.AsyncAzureOpenAI(api_version=version, **where, **options)
 
         return make
-
-
-async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
-    """The items of a stream of the client. When this is closed, the stream is, too, and its connection."""
-    try:
-        while True:
-            with model_errors(who):
-                try:
-                    item = await anext(stream)
-                except StopAsyncIteration:
-                    return
-            yield item
-    except GeneratorExit:
-        # The stream is a chain of generators, each held by the next. With the response closed, the innermost fails when it is asked for more, and that ends all
-        # of them here and now; left alone, the loop would have to close them one by one, later, in tasks of their own.
-        await _close(stream)
-        with suppress(Exception):
-            for _ in range(_WINDING_DOWN):
-                await anext(stream)
-        raise
-    finally:
-        await _close(stream)
-
-
-async def _close(stream: Any) -> None:
-    close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
-    if close is not None:
-        with suppress(Exception):  # it is being left: how that fails is of no interest to anybody
-            await close()
 
 
 def _without_secrets(url: str | None) -> str:

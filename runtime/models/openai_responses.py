@@ -12,9 +12,10 @@ from typing import Any, Final
 from ..chat import Message, MessageDelta
 from ..errors import ModelError
 from .openai_chat_reply import pick
-from .openai_errors import model_errors
-from .openai_model import OpenAIModel, read
-from .openai_responses_reply import failed_response, response_message
+from .openai_errors import event_error, model_errors
+from .openai_events import read
+from .openai_model import OpenAIModel
+from .openai_responses_reply import response_message
 from .openai_responses_request import responses_request
 from .protocol import ModelRequest, StreamItem
 from .tool_call_deltas import ToolCallMerger
@@ -45,11 +46,11 @@ class OpenAIResponsesModel(OpenAIModel):
         last: Any = None
         async with aclosing(read(events, who)) as items:
             async for event in items:
-                kind = pick(event, "type")
+                kind = pick(event, "type") or ""
                 if kind in _LAST:
                     last = pick(event, "response")
                 elif kind == "error":
-                    raise failed_response(event, who)
+                    raise event_error(event, who)
                 else:
                     delta = _delta(kind, event, pieces)
                     if delta is not None:

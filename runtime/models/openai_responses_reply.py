@@ -1,6 +1,6 @@
 """Replies of the Responses API as messages.
 
-Owns: the reading of a whole response, also of the one with which a stream ends, and of its failures.
+Owns: the reading of a whole response, also of the one with which a stream ends.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final
 from ..chat import Message, ToolCall, Usage
 from ..errors import ModelError
 from .openai_chat_reply import checked, pick
-from .openai_errors import KINDS_BY_CODE
+from .openai_errors import event_error
 from .tool_call_deltas import arguments_text, with_unique_ids
 
-__all__ = ["failed_response", "response_message"]
+__all__ = ["response_message"]
 
 _REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
@@ -25,7 +25,7 @@ def response_message(response: Any, taken: Iterable[str], who: str, shown: tuple
         msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."
         raise ModelError(msg, kind="malformed", retryable=True)
     if pick(response, "status") in {"failed", "cancelled"} or pick(response, "error") is not None:
-        raise failed_response(pick(response, "error"), who)
+        raise event_error(pick(response, "error"), who)
     text, refusal, reasoning = [], [], []
     calls: list[tuple[str, str, str]] = []
     for item in pick(response, "output") or ():
@@ -51,15 +51,6 @@ def response_message(response: Any, taken: Iterable[str], who: str, shown: tuple
         finish_reason=_finish_reason(response, has_calls=bool(whole)),
     )
     return checked(message, who)
-
-
-def failed_response(error: Any, who: str) -> ModelError:
-    """The error that a response, or an event of its stream, tells of."""
-    code = pick(error, "code") or "no code"
-    kind, retryable = KINDS_BY_CODE.get(code, ("other", False))
-    return ModelError(
-        f"{who}: the provider could not make the response: {pick(error, 'message') or 'no reason given'} ({code}).", kind=kind, retryable=retryable
-    )
 
 
 def _finish_reason(response: Any, *, has_calls: bool) -> str | None:

@@ -177,7 +177,13 @@ def chunk(finish_reason: str | None = None, *, with_usage: bool = False, **delta
 
 
 def response(*output: Any, status: str = "completed", **more: Any) -> dict[str, Any]:
-    used = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12, "input_tokens_details": {"cached_tokens": 3}, "output_tokens_details": {"reasoning_tokens": 0}}
+    used = {
+        "input_tokens": 7,
+        "output_tokens": 5,
+        "total_tokens": 12,
+        "input_tokens_details": {"cached_tokens": 3},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
     return {"id": "r1", "object": "response", "created_at": 1, "model": "m", "status": status, "output": list(output), "usage": used, "error": None, **more}
 
 
@@ -198,7 +204,9 @@ def response_events(whole: dict[str, Any]) -> list[dict[str, Any]]:
         if item["type"] == "function_call":
             text = item["arguments"]
             events.append({"type": "response.output_item.added", **where, "item": {**item, "arguments": ""}})
-            events += [{"type": "response.function_call_arguments.delta", **where, "delta": piece} for piece in (text[: len(text) // 2], text[len(text) // 2 :])]
+            events += [
+                {"type": "response.function_call_arguments.delta", **where, "delta": piece} for piece in (text[: len(text) // 2], text[len(text) // 2 :])
+            ]
         elif item["type"] == "reasoning":
             events += [{"type": "response.reasoning_summary_text.delta", **where, "summary_index": 0, "delta": part["text"]} for part in item["summary"]]
         else:

@@ -1,0 +1,36 @@
+"""An agent as a tool: unlike a transfer, the one who asks gets the answer, and goes on. The inner agent sees the request and nothing else.
+
+python examples/agent_as_tool.py
+"""
+
+import asyncio
+
+from models import model
+from show import show
+from understudy.actors import ChatModelAgent
+from understudy.runtime import Runner, ToolCalls
+
+translator = ChatModelAgent(
+    name="translator",
+    description="Translates a text into French.",
+    instruction="Translate what you are given into French. Answer with the translation alone.",
+    model=model("Le spectacle continue."),
+)
+writer = ChatModelAgent(
+    name="Writer",
+    instruction="Write a motto of a few words, have it translated, and show both.",
+    tools=[translator.as_tool(emit_events=True)],  # its events are shown, too
+    model=model(
+        ToolCalls(translator={"request": "The show goes on."}),
+        "The show goes on. / Le spectacle continue.",
+    ),
+)
+
+
+async def main() -> None:
+    async for event in Runner(writer).query("We need a motto, in English and French."):
+        show(event)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,34 @@
+"""DeterministicTransfer: an agent that always hands over when it has come to its end, without a model that decides it.
+
+python examples/deterministic_transfer.py
+"""
+
+import asyncio
+
+from models import model
+from show import show
+from understudy.actors import ChatModelAgent, DeterministicTransfer
+from understudy.runtime import Runner
+
+editor = ChatModelAgent(
+    name="Editor",
+    description="makes texts shorter",
+    instruction="Shorten the text that the author has written to half its length.",
+    model=model("Rain, all day."),
+)
+author = ChatModelAgent(
+    name="Author",
+    description="writes texts",
+    instruction="Write what you are asked for, in one sentence.",
+    model=model("It is going to rain today, and it will hardly stop before the night."),
+    sub_agents=[editor],
+)
+
+
+async def main() -> None:
+    async for event in Runner(DeterministicTransfer(author, to=["Editor"])).query("What will the weather be like?"):
+        show(event)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

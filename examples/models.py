@@ -1,0 +1,24 @@
+"""The model of every example: the one that the environment names; or, where there is none, one that says what the example has written down for it.
+
+With a key: OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL for another provider), in the environment or in a file `.env`.
+"""
+
+import sys
+from functools import cache
+
+from understudy.runtime import ChatModel, ScriptedModel, ToolCalls, UsageError, model_from_env
+
+
+def model(*replies: str | ToolCalls) -> ChatModel:
+    """The model of the environment, or one that gives these replies, one after the other."""
+    return real_model() or ScriptedModel(replies)
+
+
+@cache
+def real_model() -> ChatModel | None:
+    """One for all agents of the program; looked for once."""
+    try:
+        return model_from_env()
+    except UsageError as reason:
+        print(f"(The replies are scripted. {reason})\n", file=sys.stderr)
+        return None

@@ -1,0 +1,50 @@
+"""Session values: what the agents and tools of one run share. Here two tools put something in, and an instruction takes it out.
+
+python examples/session_values.py
+"""
+
+import asyncio
+
+from models import model
+from show import show
+from understudy.actors import ChatModelAgent, Sequential, ToolContext, tool
+from understudy.runtime import Runner, ToolCalls, add_session_value
+
+
+@tool
+def set_user_name(name: str) -> str:
+    """Remember the user's name."""
+    add_session_value("user_name", name)  # finds the run by itself
+    return "remembered"
+
+
+@tool
+async def set_user_age(age: int, context: ToolContext) -> str:
+    """Remember the user's age."""
+    context.session["user_age"] = age  # the same values
+    return "remembered"
+
+
+listener = ChatModelAgent(
+    name="Listener",
+    instruction="Remember what the user says of himself, with your tools. Then say: Done.",
+    tools=[set_user_name, set_user_age],
+    model=model(ToolCalls(set_user_name={"name": "Alice"}, set_user_age={"age": 18}), "Done."),
+)
+greeter = ChatModelAgent(
+    name="Greeter",
+    instruction="Greet {user_name}, who is {user_age} years old, in one sentence.",
+    history="input_only",  # the greeter does not see what the listener did
+    model=model("Welcome, Alice! Eighteen is a fine age."),
+)
+
+
+async def main() -> None:
+    run = Runner(Sequential(name="Welcome", sub_agents=[listener, greeter])).query("My name is Alice, my age is 18.")
+    async for event in run:
+        show(event)
+    print("session values:", (await run).session_values)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

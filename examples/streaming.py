@@ -1,0 +1,32 @@
+"""The answer while it is being made: pieces of it come as events with a `delta`, and then the whole message.
+
+python examples/streaming.py
+"""
+
+import asyncio
+
+from models import model
+from understudy.actors import ChatModelAgent
+from understudy.runtime import Runner
+
+poet = ChatModelAgent(
+    name="Poet",
+    instruction="Answer with a poem of four short lines.",
+    model=model("An actor waits behind the door,\nshe knows the lines by heart.\nWhen someone falls upon the floor,\nshe steps in for her part."),
+)
+
+
+async def main() -> None:
+    pieces = 0
+    async for event in Runner(poet, streaming=True).query("What is an understudy?"):
+        if event.error is not None:
+            raise event.error
+        if event.delta is not None:
+            pieces += 1
+            print(event.delta.content, end="", flush=True)
+        elif event.message is not None:
+            print(f"\n({len(event.message.text)} letters, in {pieces} pieces)")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,102 @@
+"""The events of a stream of the `openai` client, one after the other, to its very end.
+
+Owns: the reading, and the leaving. The client's own iterator is not used where it can be avoided: it stops in the middle of a chain of generators, which the event
+loop then has to close, later, in tasks of its own; and it does not tell whether the stream was ended or cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from .openai_errors import event_error, model_errors
+
+__all__ = ["DONE", "EventDecoder", "read"]
+
+DONE: Final = object()
+"""What comes after the last event, if the provider says that it was the last."""
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
+_SECONDS_TO_THE_END: Final = 0.1
+_WINDING_DOWN: Final = 1000
+
+
+class EventDecoder:
+    """Server-sent events out of bytes, wherever those are cut: the data of each event that is complete."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        events: list[bytes] = []
+        # A carriage return at the end may be half of a line end: it waits there.
+        *lines, self._rest = _LINE_END.split(self._rest + chunk)
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+            elif not line and self._data:
+                events.append(b"\n".join(self._data))
+                self._data.clear()
+        return events
+
+
+async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
+    """The items of the stream. When this is closed, the stream is, too, and its connection."""
+    # Whoever has wrapped the client, to watch it or to take its place in a test, has to be asked for the items.
+    is_plain = type(stream).__module__ == "openai._streaming"
+    pieces = stream.response.aiter_bytes() if is_plain else stream
+    decoder = EventDecoder()
+    try:
+        while True:
+            with model_errors(who):
+                try:
+                    piece = await anext(pieces)
+                except StopAsyncIteration:
+                    return
+                items = _decoded(decoder.feed(piece), who) if is_plain else (piece,)
+            for item in items:
+                yield item
+                if item is DONE:
+                    await _to_the_end(pieces)
+                    return
+    except GeneratorExit:
+        # With the connection closed, the innermost of the generators fails when it is asked for more, and that ends all of them here and now.
+        await _close(stream)
+        with suppress(Exception):
+            for _ in range(_WINDING_DOWN):
+                await anext(pieces)
+        raise
+    finally:
+        await _close(stream)
+
+
+def _decoded(events: list[bytes], who: str) -> list[Any]:
+    items: list[Any] = []
+    for data in events:
+        if data.startswith(b"[DONE]"):
+            return [*items, DONE]
+        item = json.loads(data)
+        if isinstance(item, Mapping) and item.get("error"):
+            raise event_error(item["error"], who)
+        items.append(item)
+    return items
+
+
+async def _to_the_end(pieces: Any) -> None:
+    """A connection can be used again only if its reply was read to the end. That is not worth waiting for."""
+    with suppress(Exception):
+        async with asyncio.timeout(_SECONDS_TO_THE_END):
+            while await anext(pieces, None) is not None:
+                pass
+
+
+async def _close(stream: Any) -> None:
+    close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
+    if close is not None:
+        with suppress(Exception):  # it is being left: how that fails is of no interest to anybody
+            await close()

@@ -1,0 +1,105 @@
+"""G5, in runs: after a finished run, no actor, task or thread of it is left, and memory returns."""
+
+import asyncio
+import gc
+import threading
+import time
+import tracemalloc
+
+import pytest
+
+from understudy.actors import Agent, ChatModelAgent, Parallel, tool
+from understudy.runtime import ActorSystem, AgentEvent, Message, Runner, ToolCall
+
+
+class Echo:
+    async def generate(self, request):
+        if request.tools and request.messages[-1].role != "tool":
+            return Message.assistant("", tuple(ToolCall(f"c{number}", "slow", "{}") for number in range(3)))
+        return Message.assistant("done")
+
+
+@tool
+def slow() -> str:
+    """In a thread."""
+    return threading.current_thread().name
+
+
+def talker(name="talker"):
+    return ChatModelAgent(name=name, model=Echo(), tools=[slow])
+
+
+def test_g05_a_finished_run_leaves_no_thread_and_no_task(run):
+    async def main():
+        before = threading.active_count()
+        for _ in range(3):
+            result = await Runner(talker()).query("go")
+            assert "worker" in result.events[1].message.text
+            assert threading.active_count() == before
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
+
+
+def test_g05_a_finished_run_in_a_program_without_a_loop_leaves_no_thread_but_the_loops():
+    Runner(talker()).query("go").result()
+    before = threading.active_count()
+    Runner(talker()).query("go").result()
+    assert threading.active_count() == before
+
+
+def test_g05_a_run_in_a_system_leaves_no_actor(run):
+    async def main():
+        async with ActorSystem() as system:
+            runner = Runner(Parallel(name="p", sub_agents=[talker("a"), talker("b")]), system=system)
+            async for _ in runner.query("go"):
+                assert system.stats().actors > 0
+            assert system.stats().actors == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["finished", "cancelled", "failed", "left"])
+def test_g05_memory_returns(run, how):
+    class Speaks(Agent):
+        async def run(self, input, context):
+            yield AgentEvent.say("x" * 1000)
+            if how == "failed":
+                raise ValueError("x" * 1000)
+            if how == "cancelled":
+                await asyncio.get_running_loop().create_future()
+
+    async def once(runner):
+        a_run = runner.query("go")
+        async for _ in a_run:
+            if how == "cancelled":
+                a_run.cancel()
+            if how == "left":
+                break
+        if how != "left":
+            await a_run
+        del a_run
+
+    async def main():
+        async with ActorSystem() as system:
+            runner = Runner(Speaks(name="s"), system=system)
+            for _ in range(100):
+                await once(runner)
+            await settle(system)
+            gc.collect()
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(300):
+                await once(runner)
+            await settle(system)
+            gc.collect()
+            grown = tracemalloc.get_traced_memory()[0] - before
+            tracemalloc.stop()
+            assert grown < 60_000, grown
+
+    async def settle(system):
+        until = time.monotonic() + 5
+        while system.stats().actors and time.monotonic() < until:
+            await asyncio.sleep(0)
+
+    run(main())
