@@ -4,12 +4,10 @@ python examples/books.py
 """
 
 import asyncio
-from typing import Annotated
-
-from pydantic import Field
 
 from models import model
 from show import show
+
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import Runner, ToolCalls
 
@@ -20,8 +18,13 @@ BOOKS = {
 
 
 @tool
-def search_books(genre: str, max_pages: Annotated[int, Field(gt=0, description="the longest that the book may be")] = 1000) -> list[str]:
-    """Search the library for books of a genre, such as fantasy or mystery."""
+def search_books(genre: str, max_pages: int = 1000) -> list[str]:
+    """Search the library.
+
+    Args:
+        genre: such as fantasy or mystery
+        max_pages: the longest that the book may be
+    """
     return [title for title, pages in BOOKS.get(genre.lower(), []) if pages <= max_pages]
 
 

@@ -8,20 +8,26 @@ from collections.abc import AsyncIterator
 
 from models import model
 from show import show
+
 from understudy.actors import Agent, ChatModelAgent, Sequential
 from understudy.runtime import AgentContext, AgentEvent, AgentInput, Runner
 
 
 class WordCounter(Agent):
-    """Counts the words of the last thing that was said, and keeps the number for others."""
+    """Counts the words of what the author has left in the session values, and leaves their number there."""
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- its name in the base class
-        words = len(input.messages[-1].text.split())
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002, ARG002
+        words = len(context.session["text"].split())
         context.session["words"] = words
-        yield AgentEvent.say(f"That were {words} words.")
+        yield AgentEvent.say(f"That makes {words} words.")
 
 
-author = ChatModelAgent(name="Author", instruction="Answer in one short sentence.", model=model("The curtain rises at eight."))
+author = ChatModelAgent(
+    name="Author",
+    instruction="Answer in one short sentence.",
+    output_key="text",  # the session value in which its answer is put
+    model=model("The curtain rises at eight."),
+)
 counter = WordCounter(name="WordCounter", description="counts words")
 both = Sequential(name="AuthorAndCounter", sub_agents=[author, counter])
 

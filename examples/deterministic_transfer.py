@@ -7,7 +7,8 @@ import asyncio
 
 from models import model
 from show import show
-from understudy.actors import ChatModelAgent, DeterministicTransfer
+
+from understudy.actors import ChatModelAgent, DeterministicTransfer, set_sub_agents
 from understudy.runtime import Runner
 
 editor = ChatModelAgent(
@@ -21,12 +22,12 @@ author = ChatModelAgent(
     description="writes texts",
     instruction="Write what you are asked for, in one sentence.",
     model=model("It is going to rain today, and it will hardly stop before the night."),
-    sub_agents=[editor],
 )
+always = set_sub_agents(DeterministicTransfer(author, to=["Editor"]), [editor])
 
 
 async def main() -> None:
-    async for event in Runner(DeterministicTransfer(author, to=["Editor"])).query("What will the weather be like?"):
+    async for event in Runner(always).query("What will the weather be like?"):
         show(event)
 
 

@@ -4,6 +4,7 @@ python examples/hello.py
 """
 
 from models import model
+
 from understudy.actors import ChatModelAgent
 from understudy.runtime import Runner
 

@@ -7,6 +7,7 @@ import asyncio
 
 from models import model
 from show import show
+
 from understudy.actors import ChatModelAgent, Parallel, Sequential
 from understudy.runtime import Runner
 

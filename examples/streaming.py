@@ -6,6 +6,7 @@ python examples/streaming.py
 import asyncio
 
 from models import model
+
 from understudy.actors import ChatModelAgent
 from understudy.runtime import Runner
 

@@ -1,9 +1,7 @@
 """The inside of one actor: what outlives a restart.
 
 Owns: the instance, the mailbox, the place in the tree, and the *phase*. How messages are handled is in `loop_cell.py` and `thread_cell.py`, one for each
-kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`.
-
-All of it runs on the system's loop, but for what is said to be for any thread.
+kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`. All of it runs on the system's loop, but for what is said to be for any thread.
 """
 
 from __future__ import annotations
@@ -74,6 +72,7 @@ class Cell(ABC):
         "supervision",
         "system",
         "task",
+        "until_childless",
         "urn",
         "watchers",
         "watching",
@@ -110,6 +109,7 @@ class Cell(ABC):
         # Set once, under the system's lock, when the actor is to stop. Then it takes no more children, and no restart follows.
         self.closing = False
         self.children: dict[Cell, None] | None = None  # in the order of their spawning; written under the system's lock
+        self.until_childless = False  # whether it is to stop as soon as it has no child
         self.children_gone: asyncio.Future[None] | None = None  # what `lifecycle` waits on while it stops the children
         self.task: asyncio.Task[Any] | None = None  # the handler or lifecycle procedure that is under way
         self.cancelling = False  # whether somebody asked for the end of the handler that is under way
@@ -366,6 +366,8 @@ class Cell(ABC):
 
     def settle_left(self, envelopes: list[Envelope]) -> None:
         """Answer what was left in the mailbox."""
+        if not envelopes:
+            return
         for envelope in envelopes:
             if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
                 self.when_ended(envelope.reply_to)

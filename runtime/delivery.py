@@ -18,7 +18,7 @@ from .mailbox import MailboxClosed
 if TYPE_CHECKING:
     from .ref import ActorRef
 
-__all__ = ["OVER", "deliver", "finish", "hand"]
+__all__ = ["OVER", "deliver", "finish", "finish_last", "hand"]
 
 OVER: Final = object()
 """The reply of one that takes nothing any more: it has ended, or is about to."""
@@ -83,6 +83,11 @@ def hand(ref: ActorRef[Any], message: Any) -> None:
         cell.handle(Envelope(message), perf_counter())
     else:
         ref.tell(message)
+
+
+def finish_last(ref: ActorRef[Any]) -> None:
+    """Have an actor stop as soon as its last child has ended. To be called on the loop."""
+    lifecycle.stop_when_childless(ref._cell)
 
 
 def finish(ref: ActorRef[Any]) -> None:

@@ -27,7 +27,7 @@ from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, St
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop"]
+__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
 
 # Children that are told to stop before the loop gets a look at everything else.
 _CHUNK = 256
@@ -212,6 +212,8 @@ def begin_stop(cell: Cell) -> None:
     """The actor is to stop, before whatever is queued."""
     if cell.closing:
         return
+    if cell.phase is OPEN and _end_simply(cell):
+        return
     _close(cell)
     if cell.phase is OPEN or (cell.phase is STARTING and cell.task is None):
         stop(cell, hook=cell.phase is OPEN)
@@ -221,6 +223,19 @@ def begin_stop(cell: Cell) -> None:
         apply(cell, Stop(), *cell.failure)
     elif cell.system.closing:
         cell.interrupt()
+
+
+def _end_simply(cell: Cell) -> bool:
+    """End an actor that has no hook, no child and no thread: most actors, in a third of the time. Returns whether it was such a one."""
+    if cell.actor_class._traits.has_on_stop or cell.holds_thread():
+        return False
+    with cell.system.lock:
+        if cell.children:
+            return False
+        cell.closing = True  # no child slips in from another thread
+    cell.system.leaving(cell)
+    cell.end(Stopped())
+    return True
 
 
 def abandon(cell: Cell) -> None:
@@ -298,5 +313,16 @@ def child_ended(parent: Cell, child: Cell) -> None:
     with parent.system.lock:
         if parent.children is not None:
             parent.children.pop(child, None)
-    if not parent.children and parent.children_gone is not None and not parent.children_gone.done():
+    if parent.children:
+        return
+    if parent.children_gone is not None and not parent.children_gone.done():
         parent.children_gone.set_result(None)
+    elif parent.until_childless:
+        begin_stop(parent)
+
+
+def stop_when_childless(cell: Cell) -> None:
+    """Have an actor stop when its children have ended by themselves: now, if it has none."""
+    cell.until_childless = True
+    if not cell.children:
+        begin_stop(cell)

@@ -290,6 +290,10 @@ class Mailbox:
 
     def close(self) -> list[Envelope]:
         """Take nothing any more. Returns all that was left, control first, for the caller to answer."""
+        with self._lock:
+            if self._work is None and self._control is None and self._bound is None and self._taker is None:
+                self._state = _DEAD  # most mailboxes, most of the time
+                return []
         left = self.close_work()
         with self._lock:
             self._state = _DEAD

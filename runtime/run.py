@@ -103,10 +103,10 @@ class Run:
     # --- the end ---
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._await().__await__()
-
-    async def _await(self) -> RunResult:
-        return await self._on_its_loop(self._finished)
+        self.start()
+        system = self._system
+        assert system is not None
+        return (self._finished() if get_ident() == system.dispatcher.thread else self._on_its_loop(self._finished)).__await__()
 
     async def _finished(self) -> RunResult:
         """Wait for the end, on the run's own loop."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from .actor import Actor
 from .agent_actor import AgentActor
 from .definition import AgentInput, Node
-from .delivery import OVER, finish, hand
+from .delivery import OVER, finish, finish_last, hand
 from .envelope import MailboxSettings
 from .errors import AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
 from .events import Action, AgentEvent, BreakLoop, Interrupted, stamp
@@ -290,13 +290,12 @@ class RunSupervisor(Actor):
         hooks = self._context.hooks
         if hooks is not None and "on_run_end" in hooks._overridden:
             return self._say_end()
-        # Not here and now: the last agent's actor is still at its last step, and would have to be waited for.
-        self._cell.system.loop.call_soon(finish, self.actor_ref)
+        finish_last(self.actor_ref)  # the last agent's actor may still be at its last step
         return None
 
     async def _say_end(self) -> None:
         await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
-        self._cell.system.loop.call_soon(finish, self.actor_ref)
+        finish_last(self.actor_ref)
 
 
 def _end(cell: Cell) -> None:

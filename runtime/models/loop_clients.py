@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 __all__ = ["LoopClients"]
 
@@ -35,7 +35,7 @@ class LoopClients:
             held = self._held.get(loop)
         if held is not None and not held[1].is_closed():
             return held[1]
-        holder = _holding(self._make())
+        holder = _holding(self._make(), loop, ref(self))
         client = await anext(holder)  # does not suspend, so no other task of this loop comes in between
         with self._lock:
             # A loop that was closed without an end to its generators would be kept by its own entry.
@@ -51,19 +51,28 @@ class LoopClients:
         if held is not None:
             await held[0].aclose()
 
+    def _forget(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
+        with self._lock:
+            held = self._held.get(loop)
+            if held is not None and held[1] is client:
+                del self._held[loop]
 
-async def _holding(client: Any) -> AsyncGenerator[Any, None]:
+
+async def _holding(client: Any, loop: asyncio.AbstractEventLoop, owner: ref[LoopClients]) -> AsyncGenerator[Any, None]:
     try:
         yield client
     finally:
+        clients = owner()
+        if clients is not None:
+            clients._forget(loop, client)
         await _Uninterrupted(client.close())
 
 
 class _Uninterrupted:
     """Awaits what closes a client.
 
-    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nobody, it only lets
-    the loop take a turn now and then: when it is interrupted, the rest is done at once, without those turns.
+    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nobody, it
+    only lets the loop take a turn now and then: when it is interrupted, the rest is done at once, without those turns.
     """
 
     def __init__(self, closing: Awaitable[None]) -> None:

@@ -130,18 +130,19 @@ def model_error(error: Exception, who: str) -> ModelError | None:
 
 def event_error(error: Any, who: str) -> ModelError:
     """The error that an event of a stream, or a reply that came through, tells of."""
-    if isinstance(error, str) or error is None:
-        error = {"message": error}
-    get = error.get if isinstance(error, Mapping) else lambda name: getattr(error, name, None)
-    text = get("message") or "no reason given"
-    code = next((str(code) for code in (get("code"), get("type")) if code is not None and str(code) in _BY_CODE), "")
-    kind, retryable = _BY_CODE.get(code, ("other", False))
-    status = get("code") if isinstance(get("code"), int) else None
+    if isinstance(error, Mapping):
+        text, given, kinds = error.get("message"), error.get("code"), (error.get("code"), error.get("type"))
+    else:
+        text, given = getattr(error, "message", error), getattr(error, "code", None)
+        kinds = (given, getattr(error, "type", None))
+    text = str(text or "no reason given")
+    kind, retryable = next((_BY_CODE[code] for code in kinds if isinstance(code, str) and code in _BY_CODE), ("other", False))
+    status = given if isinstance(given, int) else None
     if kind == "other" and status is not None:
         kind, retryable = _BY_STATUS.get(status, ("server", True) if status >= _SERVER_ERROR else ("bad_request", False))
     if kind in {"bad_request", "other"} and any(words in text.lower() for words in _TOO_LONG):
         kind, retryable = "context_length", False
-    named = f" ({get('code')})" if get("code") else ""
+    named = f" ({given})" if given else ""
     return ModelError(f"{who}: the provider has given up on the reply: {text}{named}.", kind=kind, status=status, retryable=retryable)
 
 

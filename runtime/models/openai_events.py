@@ -1,7 +1,7 @@
 """The events of a stream of the `openai` client, one after the other, to its very end.
 
-Owns: the reading, and the leaving. The client's own iterator is not used where it can be avoided: it stops in the middle of a chain of generators, which the event
-loop then has to close, later, in tasks of its own; and it does not tell whether the stream was ended or cut off.
+Owns: the reading, and the leaving. The client's own iterator is not used where it can be avoided: it stops in the middle of a chain of generators, which the
+event loop then has to close, later, in tasks of its own; and it does not tell whether the stream was ended or cut off.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class EventDecoder:
 async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
     """The items of the stream. When this is closed, the stream is, too, and its connection."""
     # Whoever has wrapped the client, to watch it or to take its place in a test, has to be asked for the items.
-    is_plain = type(stream).__module__ == "openai._streaming"
+    is_plain = type(stream).__module__.split(".")[0] == "openai" and type(stream).__name__ == "AsyncStream"
     pieces = stream.response.aiter_bytes() if is_plain else stream
     decoder = EventDecoder()
     try:

@@ -11,7 +11,7 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass
@@ -84,7 +84,7 @@ class WireServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
-    async def __aenter__(self) -> "WireServer":
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 

@@ -1,0 +1,132 @@
+"""agno: `await agent.arun(...)`, telemetry off, without a database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, ClassVar
+
+from agno.agent import Agent
+from agno.models.base import Model
+from agno.models.response import ModelResponse
+from agno.tools import tool
+
+from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+
+__all__ = ["Agno"]
+
+NO_TRANSFER = "a Team delegates; nobody takes over"
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(name="add")
+def add_blocking(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def new_tool(index: int) -> Any:
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return tool(name=f"add_{index}")(add)
+
+
+class Instant(Model):
+    def __init__(self) -> None:
+        super().__init__(id="instant")
+
+    async def ainvoke(self, messages: list[Any], *args: Any, **kwargs: Any) -> ModelResponse:
+        del args, kwargs
+        return await self.reply(messages)
+
+    async def reply(self, messages: list[Any]) -> ModelResponse:
+        del messages
+        return ModelResponse(role="assistant", content=ANSWER)
+
+    def invoke(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        raise NotImplementedError
+
+    def invoke_stream(self, *args: Any, **kwargs: Any) -> Iterator[ModelResponse]:
+        raise NotImplementedError
+
+    def ainvoke_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
+        raise NotImplementedError
+
+    def _parse_provider_response(self, response: Any, **kwargs: Any) -> ModelResponse:
+        raise NotImplementedError
+
+    def _parse_provider_response_delta(self, response: Any) -> ModelResponse:
+        raise NotImplementedError
+
+
+class GivingWay(Instant):
+    async def reply(self, messages: list[Any]) -> ModelResponse:
+        await asyncio.sleep(0)
+        return await super().reply(messages)
+
+
+class CallsTool(Instant):
+    async def reply(self, messages: list[Any]) -> ModelResponse:
+        if messages[-1].role == "tool":
+            return await super().reply(messages)
+        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": ARGUMENTS}}
+        return ModelResponse(role="assistant", tool_calls=[call])
+
+
+class Sleeping(Instant):
+    def __init__(self, seconds: float, on_call: Callable[[], object]) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.on_call = on_call
+
+    async def reply(self, messages: list[Any]) -> ModelResponse:
+        self.on_call()
+        await asyncio.sleep(self.seconds)
+        return await super().reply(messages)
+
+
+INSTANT = Instant()
+
+
+class Agno(AgentContender):
+    key = "agno"
+    title = "agno"
+    what = "Agent.arun, telemetry off, no database"
+    distribution = "agno"
+    cannot: ClassVar[dict[str, str]] = {"transfer": NO_TRANSFER, "transfers_10": NO_TRANSFER, "transfers_200": NO_TRANSFER}
+    differs: ClassVar[dict[str, str]] = {
+        "in_sequence": "ten runs, one after the other, without its Workflow",
+        "in_parallel": "a hundred runs, gathered, without its Workflow",
+    }
+
+    def define(self, index: int, *, own_tool: bool) -> object:
+        return Agent(name=f"agent {index}", instructions="Be brief.", model=INSTANT, tools=[new_tool(index) if own_tool else add], telemetry=False)
+
+    def once(self, what: What) -> Once:
+        if what == "turn":
+            return _once(Agent(name="a", model=INSTANT, telemetry=False))
+        if what == "giving_way":
+            return _once(Agent(name="a", model=GivingWay(), telemetry=False))
+        return _once(Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking], telemetry=False))
+
+    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+        agent = Agent(name="a", model=Sleeping(seconds, on_call), telemetry=False)
+
+        async def once(number: int) -> str:
+            return str((await agent.arun(QUESTION, session_id=str(number))).content)
+
+        return once
+
+
+def _once(agent: Agent) -> Once:
+    async def once() -> str:
+        return str((await agent.arun(QUESTION)).content)
+
+    return once

@@ -1,0 +1,127 @@
+"""autogen-agentchat: `await AssistantAgent(...).run(task=...)`. Its agents keep their conversation, so each run has an agent of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, ClassVar
+
+from autogen_agentchat.agents import AssistantAgent
+from autogen_core import FunctionCall
+from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, ModelFamily, ModelInfo, RequestUsage
+from autogen_core.tools import FunctionTool
+
+from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+
+__all__ = ["AutogenAgentChat"]
+
+NO_TRANSFER = "needs a team (Swarm), not measured"
+OWN_AGENT = "the time includes making an agent, because it keeps its conversation"
+
+
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+TOOL = FunctionTool(add, description="Add two numbers.")
+
+
+class Instant(ChatCompletionClient):
+    async def create(self, messages: Sequence[Any], **kwargs: Any) -> CreateResult:  # type: ignore[override]
+        del kwargs
+        return await self.reply(messages)
+
+    async def reply(self, messages: Sequence[Any]) -> CreateResult:
+        del messages
+        return CreateResult(finish_reason="stop", content=ANSWER, usage=RequestUsage(0, 0), cached=False)
+
+    def create_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+    def actual_usage(self) -> RequestUsage:
+        return RequestUsage(0, 0)
+
+    total_usage = actual_usage
+
+    def count_tokens(self, *args: Any, **kwargs: Any) -> int:
+        del args, kwargs
+        return 0
+
+    remaining_tokens = count_tokens
+
+    @property
+    def capabilities(self) -> Any:
+        return self.model_info
+
+    @property
+    def model_info(self) -> ModelInfo:
+        return ModelInfo(vision=False, function_calling=True, json_output=False, family=ModelFamily.UNKNOWN, structured_output=False)
+
+
+class GivingWay(Instant):
+    async def reply(self, messages: Sequence[Any]) -> CreateResult:
+        await asyncio.sleep(0)
+        return await super().reply(messages)
+
+
+class CallsTool(Instant):
+    async def reply(self, messages: Sequence[Any]) -> CreateResult:
+        if isinstance(messages[-1], FunctionExecutionResultMessage):
+            return await super().reply(messages)
+        calls = [FunctionCall(id="call_1", name="add", arguments=ARGUMENTS)]
+        return CreateResult(finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False)
+
+
+class Sleeping(Instant):
+    def __init__(self, seconds: float, on_call: Callable[[], object]) -> None:
+        self.seconds = seconds
+        self.on_call = on_call
+
+    async def reply(self, messages: Sequence[Any]) -> CreateResult:
+        self.on_call()
+        await asyncio.sleep(self.seconds)
+        return await super().reply(messages)
+
+
+INSTANT = Instant()
+
+
+class AutogenAgentChat(AgentContender):
+    key = "autogen-agentchat"
+    title = "autogen-agentchat"
+    what = "AssistantAgent.run, a new agent for each run"
+    distribution = "autogen-agentchat"
+    cannot: ClassVar[dict[str, str]] = {
+        "transfer": NO_TRANSFER,
+        "transfers_10": NO_TRANSFER,
+        "transfers_200": NO_TRANSFER,
+        "tool_thread": "as the async one, in an executor; not measured",
+    }
+    differs: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("turn", "turns_at_once", "turns_alive", "tool"), OWN_AGENT),
+        "in_sequence": "ten runs, one after the other, without its teams",
+        "in_parallel": "a hundred runs, gathered, without its teams",
+    }
+
+    def define(self, index: int, *, own_tool: bool) -> object:
+        tool = FunctionTool(add, description="Add two numbers.", name=f"add_{index}") if own_tool else TOOL
+        return AssistantAgent(f"agent_{index}", INSTANT, tools=[tool], system_message="Be brief.")
+
+    def once(self, what: What) -> Once:
+        model = {"turn": INSTANT, "giving_way": GivingWay()}.get(what) or CallsTool()
+        tools: list[Any] = [TOOL] if what == "tool" else []
+        return lambda: _run(model, tools)
+
+    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+        model = Sleeping(seconds, on_call)
+        return lambda _number: _run(model, [])
+
+
+async def _run(model: ChatCompletionClient, tools: list[Any]) -> str:
+    agent = AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True) if tools else AssistantAgent("a", model)
+    result = await agent.run(task=QUESTION)
+    return str(result.messages[-1].content)  # type: ignore[union-attr]

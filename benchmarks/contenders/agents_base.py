@@ -1,0 +1,188 @@
+"""What takes part in `agents.py`: one library, used as its users would. Owns the rounds, which are the same for everybody; a contender only says how it runs.
+
+Every run's answer is looked at: a library that is fast because it did something else would be found out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Coroutine
+from time import perf_counter_ns as now
+from typing import Any, Literal, TypeAlias
+
+from measure import Stopwatch
+
+from contenders.base import AsyncContender, Load
+
+__all__ = ["ANSWER", "ARGUMENTS", "KEYS", "MODEL_SECONDS", "QUESTION", "REFERENCE", "AgentContender", "Once", "What", "load_contender"]
+
+QUESTION = "What is one and two?"
+ANSWER = "It is three."
+ARGUMENTS = '{"a": 1, "b": 2}'  # of the one tool, `add`
+
+# How long each model of the workflows sleeps.
+MODEL_SECONDS = 0.05
+
+Once: TypeAlias = Callable[[], Coroutine[Any, Any, str]]
+What: TypeAlias = Literal["turn", "giving_way", "tool", "tool_thread", "transfer"]
+
+_WHERE = {
+    "understudy": ("agents_understudy", "UnderstudyAgents"),
+    "openai-agents": ("agents_openai", "OpenAIAgents"),
+    "agno": ("agents_agno", "Agno"),
+    "autogen-agentchat": ("agents_autogen", "AutogenAgentChat"),
+    "bare": ("agents_bare", "BareLoop"),
+}
+
+KEYS = tuple(_WHERE)
+
+# The one that all ratios are of.
+REFERENCE = "understudy"
+
+
+class AgentContender(AsyncContender):
+    """A library at the start. A subclass says how it defines an agent, and how it runs one; measures that it cannot do are in `cannot`."""
+
+    # --- what a library says ---
+
+    def define(self, index: int, *, own_tool: bool) -> object:
+        """A definition of an agent with one tool: one that all share, or a new one, for which `index` stands in the name."""
+        raise NotImplementedError
+
+    def once(self, what: What) -> Once:
+        """What makes one run of that kind and returns its answer. Whatever can be prepared, is."""
+        raise NotImplementedError
+
+    def relay(self, transfers: int) -> Once:
+        """The same, for two agents that hand over to each other so many times before the answer."""
+        raise NotImplementedError
+
+    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+        """The same, for a model that calls `on_call` and then sleeps. The number is the session's."""
+        raise NotImplementedError
+
+    def sequence(self, agents: int) -> Once:
+        """So many agents, one after the other, each model sleeping `MODEL_SECONDS`. Here, as whoever has no workflows would write it: so many runs."""
+        one = self.sleeping(MODEL_SECONDS, _nothing)
+
+        async def once() -> str:
+            answers = [await one(number) for number in range(agents)]
+            return answers[-1]
+
+        return once
+
+    def parallel(self, agents: int) -> Once:
+        """The same, all at once."""
+        one = self.sleeping(MODEL_SECONDS, _nothing)
+
+        async def once() -> str:
+            answers = await asyncio.gather(*(one(number) for number in range(agents)))
+            return answers[-1]
+
+        return once
+
+    async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:
+        return await asyncio.gather(*works)
+
+    # --- the rounds ---
+
+    async def define_shared(self, load: Load, watch: Stopwatch) -> None:
+        self._define(load, watch, own_tool=False)
+
+    async def define_own(self, load: Load, watch: Stopwatch) -> None:
+        self._define(load, watch, own_tool=True)
+
+    def _define(self, load: Load, watch: Stopwatch, *, own_tool: bool) -> None:
+        kept = []
+        with watch as lap:
+            for index in range(load.times):
+                kept.append(self.define(index, own_tool=own_tool))
+                lap(now())
+
+    async def turn(self, load: Load, watch: Stopwatch) -> None:
+        await _one_by_one(self.once("turn"), load, watch)
+
+    async def tool(self, load: Load, watch: Stopwatch) -> None:
+        await _one_by_one(self.once("tool"), load, watch)
+
+    async def tool_thread(self, load: Load, watch: Stopwatch) -> None:
+        await _one_by_one(self.once("tool_thread"), load, watch)
+
+    async def transfer(self, load: Load, watch: Stopwatch) -> None:
+        await _one_by_one(self.once("transfer"), load, watch)
+
+    async def turns_at_once(self, load: Load, watch: Stopwatch) -> None:
+        await self._at_once(self.once("turn"), load, watch)
+
+    async def turns_alive(self, load: Load, watch: Stopwatch) -> None:
+        await self._at_once(self.once("giving_way"), load, watch)
+
+    async def _at_once(self, once: Once, load: Load, watch: Stopwatch) -> None:
+        _check(await once())
+        for _ in range(load.times):
+            with watch:
+                answers = await self.all_at_once([once() for _ in range(load.width)])
+                watch.operations += load.width
+            for answer in answers:
+                _check(answer)
+
+    async def transfers_10(self, load: Load, watch: Stopwatch) -> None:
+        await self._relay(load, watch)
+
+    async def transfers_200(self, load: Load, watch: Stopwatch) -> None:
+        await self._relay(load, watch)
+
+    async def _relay(self, load: Load, watch: Stopwatch) -> None:
+        once = self.relay(load.width)
+        for number in range(load.times + 1):
+            scratch = watch if number else Stopwatch()
+            with scratch:
+                answer = await once()
+                scratch.operations += load.width
+            _check(answer)
+
+    async def in_sequence(self, load: Load, watch: Stopwatch) -> None:
+        await _beyond(self.sequence(load.width), load, watch, model_seconds=load.width * MODEL_SECONDS)
+
+    async def in_parallel(self, load: Load, watch: Stopwatch) -> None:
+        await _beyond(self.parallel(load.width), load, watch, model_seconds=MODEL_SECONDS)
+
+
+async def _one_by_one(once: Once, load: Load, watch: Stopwatch) -> None:
+    _check(await once())
+    with watch as lap:
+        for _ in range(load.times):
+            if await once() != ANSWER:
+                break
+            lap(now())
+    if watch.operations != load.times:
+        msg = "a run had another answer than the first one"
+        raise AssertionError(msg)
+
+
+async def _beyond(once: Once, load: Load, watch: Stopwatch, *, model_seconds: float) -> None:
+    """What is on the stopwatch in the end is the time beyond that of the models."""
+    for _ in range(load.times):
+        with watch:
+            answer = await once()
+            watch.operations += 1
+        watch.nanoseconds -= round(model_seconds * 1e9)
+        _check(answer)
+
+
+def _check(answer: str) -> None:
+    if answer != ANSWER:
+        msg = f"the answer of a run was {answer!r}, and should have been {ANSWER!r}"
+        raise AssertionError(msg)
+
+
+def _nothing() -> None:
+    pass
+
+
+def load_contender(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> AgentContender:
+    """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
+    module, name = _WHERE[key]
+    contender: AgentContender = getattr(importlib.import_module(f"contenders.{module}"), name)(loop_factory)
+    return contender

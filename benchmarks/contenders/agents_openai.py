@@ -1,0 +1,171 @@
+"""openai-agents: `await Runner.run(agent, ...)`, tracing off."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import itertools
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+def _import_library() -> None:
+    """Import the library of the name `agents`, which the command `agents.py` in the folder above would stand before."""
+    before, here = sys.path.copy(), Path(__file__).parents[1]
+    sys.path[:] = [entry for entry in before if Path(entry).resolve() != here]
+    try:
+        importlib.import_module("agents")
+    finally:
+        sys.path[:] = before
+
+
+_import_library()
+
+from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, Usage, function_tool, set_tracing_disabled  # noqa: E402 -- see above
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText  # noqa: E402 -- as above
+
+from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What  # noqa: E402 -- as above
+
+__all__ = ["OpenAIAgents"]
+
+RUN_CONFIG = RunConfig(tracing_disabled=True)
+
+
+@function_tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool(name_override="add")
+def add_blocking(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def new_tool(index: int) -> FunctionTool:
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return function_tool(add, name_override=f"add_{index}")
+
+
+def answer() -> ModelResponse:
+    text = ResponseOutputText(annotations=[], text=ANSWER, type="output_text")
+    message = ResponseOutputMessage(id="msg_1", content=[text], role="assistant", status="completed", type="message")
+    return ModelResponse(output=[message], usage=Usage(), response_id=None)
+
+
+def call(name: str, arguments: str, call_id: str = "call_1") -> ModelResponse:
+    item = ResponseFunctionToolCall(arguments=arguments, call_id=call_id, name=name, type="function_call")
+    return ModelResponse(output=[item], usage=Usage(), response_id=None)
+
+
+class Instant(Model):
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        return await self.reply(kwargs["input"] if "input" in kwargs else args[1])
+
+    async def reply(self, given: Any) -> ModelResponse:
+        del given
+        return answer()
+
+    def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+class GivingWay(Instant):
+    async def reply(self, given: Any) -> ModelResponse:
+        await asyncio.sleep(0)
+        return await super().reply(given)
+
+
+class CallsTool(Instant):
+    async def reply(self, given: Any) -> ModelResponse:
+        if isinstance(given, list) and given[-1].get("type") == "function_call_output":
+            return answer()
+        return call("add", ARGUMENTS)
+
+
+class HandsOver(Instant):
+    async def reply(self, given: Any) -> ModelResponse:
+        del given
+        return call("transfer_to_b", "{}")
+
+
+class RelayModel(Instant):
+    def __init__(self, numbers: Any, transfers: int, to: str) -> None:
+        self.numbers = numbers
+        self.transfers = transfers
+        self.to = to
+
+    async def reply(self, given: Any) -> ModelResponse:
+        del given
+        number = next(self.numbers) % (self.transfers + 1)
+        return answer() if number == self.transfers else call(f"transfer_to_{self.to}", "{}", f"call_{number}")
+
+
+class Sleeping(Instant):
+    def __init__(self, seconds: float, on_call: Callable[[], object]) -> None:
+        self.seconds = seconds
+        self.on_call = on_call
+
+    async def reply(self, given: Any) -> ModelResponse:
+        self.on_call()
+        await asyncio.sleep(self.seconds)
+        return await super().reply(given)
+
+
+INSTANT = Instant()
+
+
+def _agent(what: What) -> Agent[Any]:
+    if what == "turn":
+        return Agent(name="a", model=INSTANT)
+    if what == "giving_way":
+        return Agent(name="a", model=GivingWay())
+    if what == "transfer":
+        return Agent(name="a", model=HandsOver(), handoffs=[Agent(name="b", model=INSTANT)])
+    return Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking])
+
+
+class OpenAIAgents(AgentContender):
+    key = "openai-agents"
+    title = "openai-agents"
+    what = "Runner.run, tracing off"
+    distribution = "openai-agents"
+    differs: ClassVar[dict[str, str]] = {
+        "in_sequence": "ten runs, one after the other: it has no workflows",
+        "in_parallel": "a hundred runs, gathered: it has no workflows",
+    }
+
+    def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        super().__init__(loop_factory)
+        set_tracing_disabled(True)
+
+    def define(self, index: int, *, own_tool: bool) -> object:
+        return Agent(name=f"agent {index}", instructions="Be brief.", model=INSTANT, tools=[new_tool(index) if own_tool else add])
+
+    def once(self, what: What) -> Once:
+        return _once(_agent(what), 10)
+
+    def relay(self, transfers: int) -> Once:
+        numbers = itertools.count()
+        there: Agent[Any] = Agent(name="a", model=RelayModel(numbers, transfers, "b"))
+        back: Agent[Any] = Agent(name="b", model=RelayModel(numbers, transfers, "a"), handoffs=[there])
+        there.handoffs = [back]
+        return _once(there, transfers + 1)
+
+    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+        once = _once(Agent(name="a", model=Sleeping(seconds, on_call)), 10)
+        return lambda _number: once()
+
+
+def _once(agent: Agent[Any], max_turns: int) -> Once:
+    async def once() -> str:
+        result = await Runner.run(agent, QUESTION, run_config=RUN_CONFIG, max_turns=max_turns)
+        return str(result.final_output)
+
+    return once

@@ -1,0 +1,83 @@
+"""What `agents.py` measures: the questions, and how much of each makes one round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from contenders.base import Load
+from report import Measure
+
+__all__ = ["FULL", "IN_PROCESSES", "MEASURES", "PEERS_MODULES", "QUICK", "SIZES_FULL", "SIZES_QUICK", "WAITS"]
+
+# In rounds that are interleaved: one operation is a definition, a run, a transfer or an event.
+MEASURES: Final = (
+    Measure("define_shared", "W1 define, shared tool", "one definition of an agent with a tool that all share"),
+    Measure("define_own", "W1 define, own tool", "one definition of an agent with a new tool"),
+    Measure("define_ready", "W1 the same, until it runs", "one definition with a new tool, and a Runner around it: with the tool's schema"),
+    Measure("turn", "W2 one turn", "one run: the model answers at once"),
+    Measure("turns_at_once", "W2c one turn, at once", "one of 1,000 runs, started together; the model answers at once"),
+    Measure("turns_alive", "W2c one turn, all alive", "one of 1,000 runs; the model gives way once, so all live at the same time"),
+    Measure("tool", "W3 tool, async", "one run: a call of an async tool, then the answer"),
+    Measure("tool_thread", "W3 tool, in a thread", "one run: a call of a plain def in a worker thread, then the answer"),
+    Measure("transfer", "W4 transfer", "one run: one agent hands over to another, which answers"),
+    Measure("transfers_10", "W4 one of 10 transfers", "one transfer in a run with 10"),
+    Measure("transfers_200", "W4 one of 200 transfers", "one transfer in a run with 200"),
+    Measure("event", "an event", "making an event and stamping it"),
+)
+
+# Of these, the time is what goes beyond that of the models, which sleep.
+WAITS: Final = (
+    Measure("in_sequence", "W5s 10 in sequence", "10 agents, each model sleeping 50 ms: the time beyond 500 ms"),
+    Measure("in_parallel", "W5p 100 in parallel", "100 agents, each model sleeping 50 ms: the time beyond 50 ms"),
+)
+
+# In processes of their own.
+IN_PROCESSES: Final = ("definitions", "sessions", "imports", "http")
+
+FULL: Final[Mapping[str, Load]] = {
+    "define_shared": Load(1000),
+    "define_own": Load(200),
+    "define_ready": Load(200),
+    "turn": Load(300),
+    "turns_at_once": Load(1, 1000),
+    "turns_alive": Load(1, 1000),
+    "tool": Load(200),
+    "tool_thread": Load(100),
+    "transfer": Load(200),
+    "transfers_10": Load(10, 10),
+    "transfers_200": Load(1, 200),
+    "event": Load(2000),
+    "in_sequence": Load(1, 10),
+    "in_parallel": Load(1, 100),
+}
+QUICK: Final[Mapping[str, Load]] = {
+    "define_shared": Load(100),
+    "define_own": Load(20),
+    "define_ready": Load(20),
+    "turn": Load(50),
+    "turns_at_once": Load(1, 100),
+    "turns_alive": Load(1, 100),
+    "tool": Load(30),
+    "tool_thread": Load(20),
+    "transfer": Load(30),
+    "transfers_10": Load(1, 10),
+    "transfers_200": Load(1, 200),
+    "event": Load(200),
+    "in_sequence": Load(1, 10),
+    "in_parallel": Load(1, 100),
+}
+
+# How many of what in the processes of their own, and how often.
+SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,), "http": (400,)}
+SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (2,), "http": (20,)}
+
+# What is imported, by contender; the last two are what understudy must not need, and what it does.
+PEERS_MODULES: Final[Mapping[str, str]] = {
+    "understudy": "understudy.actors",
+    "openai-agents": "agents",
+    "agno": "agno.agent",
+    "autogen-agentchat": "autogen_agentchat.agents",
+    "openai": "openai",
+    "pydantic": "pydantic",
+}
