@@ -77,7 +77,8 @@ class ChatModelAgent(Agent):
         self.model = _as_model(model, name)
         self.tools = _as_tools(tools, exit_tool, name)
         self.max_iterations = max_iterations
-        self.return_directly = _direct(return_directly, self.tools, name)
+        self.exit_name = exit_tool.name if isinstance(exit_tool, Tool) else default_exit_tool.name if exit_tool else None
+        self.return_directly = _direct(return_directly, self.tools, name) | ({self.exit_name} if self.exit_name is not None else frozenset())
         self.output_key = output_key
         self.output_type = output_type
         self.make_model_input = make_model_input

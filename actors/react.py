@@ -7,9 +7,9 @@ start, to go on after a failure and to go on after an interrupt are one and the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message, MessageDelta, ToolCall, new_id
 from ..runtime.context import AgentContext
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .middleware import Middleware
 
 __all__ = ["React"]
+
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class React:
@@ -56,15 +58,22 @@ class React:
                     break
                 continue
             if said:
-                reply = _last_reply(said)
-                if _returned_directly(reply, setup.policy.direct) or (not reply.tool_calls and "problem" not in context.state):
+                state = context.invocation.state or _NOTHING
+                if "returned" in state or (not _last_reply(said).tool_calls and "problem" not in state):
                     break
                 if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
             reply = await self._ask(start, said)
-            yield AgentEvent(message=reply, custom_output=None if setup.adapter is None or reply.tool_calls else self._parsed(reply))
-        if context.outcome is not None:
+            if setup.adapter is None or reply.tool_calls:
+                yield AgentEvent(message=reply)
+            else:
+                parsed, problem = self._parsed(reply)
+                yield AgentEvent(message=reply, custom_output=parsed)
+                if problem is not None:
+                    raise problem
+        outcome = context.invocation.outcome
+        if outcome is not None and outcome.kind != "exited":
             return
         if agent.output_key is not None and said:
             context.session[agent.output_key] = said[-1].text
@@ -88,13 +97,16 @@ class React:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            made = tuple(await _result(agent.make_model_input(text, given, self._context)))
-            for message in made:
-                if not isinstance(message, Message):
-                    msg = f"agent {agent.name!r}: make_model_input returned {message!r} among the messages: return a sequence of Message."
-                    raise UsageError(msg, agent=agent.name)
-            return made
+            return self._checked(await _result(agent.make_model_input(text, given, self._context)))
         return (Message("system", text), *given.messages) if text else given.messages
+
+    def _checked(self, made: Any) -> tuple[Message, ...]:
+        messages = tuple(made) if isinstance(made, Iterable) else (made,)
+        for message in messages:
+            if not isinstance(message, Message):
+                msg = f"agent {self._agent.name!r}: make_model_input returned {made!r}: return a sequence of Message."
+                raise UsageError(msg, agent=self._agent.name)
+        return messages
 
     def _fill(self, match: Any) -> str:
         """The session value of that name, if there is one."""
@@ -120,10 +132,10 @@ class React:
         for middleware in setup.wrap_model:
             call = _around(middleware, context, call)
         reply = await call(request)
-        if type(reply) is not Message:
-            self._check(reply)
+        self._check(reply)
         for middleware in setup.after_model:
             reply = await _result(middleware.after_model(context, reply)) or reply
+            self._check(reply)
         if reply.tool_calls:
             reply = _with_ids(reply)
         if self._hooked:
@@ -158,14 +170,14 @@ class React:
 
     def _check(self, reply: Any) -> None:
         """Raise, if that is no message."""
-        if isinstance(reply, Message) and reply.role == "assistant":
+        if type(reply) is Message and reply.role == "assistant":
             return
         what = "nothing" if reply is None else repr(reply)
         msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
         raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name)
 
-    def _parsed(self, reply: Message) -> Any:
-        """The answer as an instance of the output type. An answer that is none goes back to the model, once."""
+    def _parsed(self, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
+        """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
         from pydantic import ValidationError  # noqa: PLC0415 -- it is there already: the adapter is its
 
         state = self._context.state
@@ -175,11 +187,13 @@ class React:
             what = "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
             if "problem" in state:
                 msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
-                raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply) from error
+                problem = ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply)
+                problem.__cause__ = error
+                return None, problem
             state["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
-            return None
+            return None, None
         state.pop("problem", None)
-        return parsed
+        return parsed, None
 
 
 def _last_reply(said: list[Message]) -> Message:
@@ -196,10 +210,6 @@ def _unanswered(said: list[Message]) -> Sequence[ToolCall]:
         elif message.role == "assistant":
             return [call for call in message.tool_calls if call.id not in answered] if message.tool_calls else ()
     return ()
-
-
-def _returned_directly(reply: Message, direct: frozenset[str]) -> bool:
-    return any(call.name in direct for call in reply.tool_calls) if direct and reply.tool_calls else False
 
 
 def _with_ids(reply: Message) -> Message:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PLACEHOLDER", "Setup"]
 
-PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][\w.\-]*)\}")
+PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 
 
 class Setup:
@@ -66,6 +66,7 @@ class Setup:
             parallel=agent.parallel_tool_calls,
             unknown=agent.unknown_tool,
             wrappers=stages["wrap_tool"],
+            exit_name=agent.exit_name,
         )
         self.adapter, self.output_schema = _output(agent)
         # The system message, if it is the same for every run.
@@ -85,8 +86,8 @@ _NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())
 
 def _output(agent: ChatModelAgent) -> tuple[Any, OutputSchema | None]:
     """What makes an instance of the answer's text, and the schema of it."""
-    if agent.output_type is None:
-        return None, None
+    if agent.output_type is None or agent.output_type is str:
+        return None, None  # plain text needs no form
     from pydantic import TypeAdapter  # noqa: PLC0415 -- it takes time to import, and few agents need it
     from pydantic.errors import PydanticUserError  # noqa: PLC0415 -- as above
 

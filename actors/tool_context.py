@@ -133,6 +133,10 @@ class ToolContext:
     def action(self) -> Action | None:
         return self._action
 
+    def forget_action(self) -> None:
+        """The attempt failed: what it wanted done is not done."""
+        self._action = None
+
     def take_emitted(self) -> list[AgentEvent]:
         """What has been emitted, and not been shown yet."""
         emitted, self._emitted = self._emitted, None

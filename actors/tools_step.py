@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
 from ..runtime.errors import ToolError
-from ..runtime.events import AgentEvent, Interrupted
+from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
 from .tool import Tool, ToolArgumentsError
@@ -48,12 +48,13 @@ class ToolPolicy:
     parallel: bool
     unknown: Callable[..., Any] | None
     wrappers: Sequence[Middleware]
+    exit_name: str | None  # the tool whose success ends the run
 
 
 class Round:
     """The calls of one reply that have no result yet."""
 
-    __slots__ = ("_context", "_crash", "_errors", "_hooked", "_interrupts", "_policy", "_returned")
+    __slots__ = ("_context", "_crash", "_errors", "_failed", "_hooked", "_interrupts", "_policy", "_returned")
 
     def __init__(self, policy: ToolPolicy, context: AgentContext, *, hooked: bool) -> None:
         self._policy = policy
@@ -63,34 +64,34 @@ class Round:
         self._errors: list[ToolError] = []
         self._interrupts: list[InterruptContext] = []
         self._returned: AgentEvent | None = None  # the event of the call that returns directly, which comes last
+        self._failed: set[str] = set()  # the calls that failed, which was told to the model
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
-        last = next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
         first_transfer = next((call.id for call in all_calls if call.name == TRANSFER_TOOL and TRANSFER_TOOL in self._policy.tools), None)
+        last = first_transfer or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
         works = []
         for call in calls:
             if call.name == TRANSFER_TOOL and first_transfer is not None and call.id != first_transfer:
                 works.append(self._ignore(call))
             else:
-                works.append(self._make(call, comes_last=call.id in (last, first_transfer)))
-        if first_transfer is not None:
-            last = first_transfer
+                works.append(self._make(call, comes_last=call.id == last))
         if len(works) == 1:
             await works[0]
         elif self._policy.parallel:
             await self._all_at_once(works)
         else:
             await self._one_by_one(works)
-        if self._returned is not None and not self._errors and not self._interrupts:
-            await self._context.emit(self._returned)
-        elif self._returned is not None:
-            await self._context.emit(AgentEvent.of(self._returned.message))
+        ends = self._returned is not None and last not in self._failed and not self._errors and not self._interrupts
+        if ends:
+            self._context.state["returned"] = True
+        if self._returned is not None:
+            await self._context.emit(self._returned if ends else AgentEvent.of(self._returned.message))
         if self._errors:
             raise self._errors[0]
         if self._interrupts:
             await self._context.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
-        return last is not None or self._context.outcome is not None
+        return ends or self._context.invocation.outcome is not None
 
     async def _all_at_once(self, works: list[Any]) -> None:
         tasks = [self._context.create_task(self._guarded(work)) for work in works]
@@ -134,17 +135,23 @@ class Round:
             content = await self._content(context, tool, call)
         except ToolInterrupted as signal:
             address = (*self._context.invocation.address, context.address_step)
+            await self._show_emitted(context)
             self._interrupts.append(InterruptContext(new_id(), address, signal.info))
             return
         except ToolError as error:
             error.agent = error.agent or self._context.agent_name
             error.run = error.run or self._context.run_id
+            context.forget_action()
             if self._policy.raises:
+                await self._show_emitted(context)
                 self._errors.append(error)
                 return
             content = str(error)
-        for event in context.take_emitted():
-            await self._context.emit(event)
+            self._failed.add(call.id)
+        else:
+            if call.name == self._policy.exit_name and context.action is None:
+                context.send_action(Exit())
+        await self._show_emitted(context)
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await self._context.call_hooks("on_tool_end", self._context.node.agent, tool, message)
@@ -152,6 +159,10 @@ class Round:
         if comes_last:
             self._returned = event
         else:
+            await self._context.emit(event)
+
+    async def _show_emitted(self, context: ToolContext) -> None:
+        for event in context.take_emitted():
             await self._context.emit(event)
 
     async def _content(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> Any:
@@ -224,6 +235,7 @@ async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
         except ToolArgumentsError:
             raise
         except Exception:
+            context.forget_action()
             attempt += 1
             if attempt > tool.retries:
                 raise

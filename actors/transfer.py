@@ -97,13 +97,13 @@ class DeterministicTransfer(Agent):
         self.to = targets
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        invocation = context.invocation
         if not context.state.get("played"):
-            invocation = context.invocation
             outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, given=invocation.given)
             if outcome.kind != "finished":
                 return
             context.state["played"] = True
-            context.broke = outcome.broke
+            invocation.broke = invocation.broke or outcome.broke
         for target in self.to:
             call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
             yield AgentEvent.of(Message.assistant("", (call,)))

@@ -22,6 +22,7 @@ from .errors import UsageError
 from .events import AgentEvent
 from .history import HistoryEntry, retold, select
 from .invocation import Invocation
+from .monitor import logger
 from .outcome import CANCELLED, FINISHED, Outcome
 from .protocol import Emitted, Ended
 from .run_context import RunContext
@@ -59,7 +60,7 @@ class AgentActor(Actor):
             if hooked:
                 await self._announce(agent)
             given = await self._input(agent)
-            outcome = await self._play(agent, given)
+            outcome = invocation.outcome or await self._play(agent, given)
         except asyncio.CancelledError:
             if not self._is_cancelled():
                 raise  # the agent's own doing, and the end of its actor
@@ -70,7 +71,7 @@ class AgentActor(Actor):
             outcome = await self._fail(error)
         if hooked:
             await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
-        await deliver(self._supervisor, Ended(invocation, outcome, context.transfer))
+        await deliver(self._supervisor, Ended(invocation, outcome, invocation.transfer))
         finish(self.actor_ref)
 
     def _is_cancelled(self) -> bool:
@@ -93,7 +94,7 @@ class AgentActor(Actor):
 
     async def _play(self, agent: Any, given: AgentInput) -> Outcome:
         """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
-        context = self._context
+        invocation, context = self._invocation, self._context
         stream = _events_of(agent, given, context)
         count = 0
         try:
@@ -101,19 +102,28 @@ class AgentActor(Actor):
                 if type(event) is not AgentEvent:
                     raise _no_event(agent, event)
                 await context.emit(event)
-                if context.outcome is not None:
+                if invocation.outcome is not None:
                     break
                 count += 1
                 if count % _STRETCH == 0:
                     await asyncio.sleep(0)
         finally:
+            await self._close(stream)
+        if invocation.outcome is not None:
+            return invocation.outcome
+        if invocation.transfer is None and (last := context.last_cast) is not None:
+            return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
+        message = invocation.last_message
+        return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED
+
+    async def _close(self, stream: Any) -> None:
+        """End the generator. What it raises after its agent's end is nobody's failure any more."""
+        try:
             await stream.aclose()
-        if context.outcome is not None:
-            return context.outcome
-        if context.transfer is None and (last := context.last_cast) is not None:
-            return last
-        message = self._invocation.last_message
-        return Outcome(message=message, broke=context.broke) if message is not None or context.broke else FINISHED
+        except Exception:
+            if self._invocation.outcome is None:
+                raise
+            logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
 
     async def _input(self, agent: Any) -> AgentInput:
         """What the agent is given, by its history policy."""

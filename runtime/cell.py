@@ -1,7 +1,7 @@
 """The inside of one actor: what outlives a restart.
 
 Owns: the instance, the mailbox, the place in the tree, and the *phase*. How messages are handled is in `loop_cell.py` and `thread_cell.py`, one for each
-kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`. All of it runs on the system's loop, but for what is said to be for any thread.
+kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`. All runs on the system's loop, but for what is said to be for any thread.
 """
 
 from __future__ import annotations
@@ -153,7 +153,6 @@ class Cell(ABC):
 
     @property
     def state(self) -> str:
-        """The phase, as it is shown."""
         return self.phase.value
 
     @property

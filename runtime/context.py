@@ -14,13 +14,13 @@ from .chat import new_id
 from .definition import AgentInput
 from .delivery import OVER, deliver
 from .errors import UsageError
-from .events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
+from .events import AgentEvent, Interrupted
 from .history import Lane
 from .hooks import call_hooks
 from .interrupt import AddressStep, InterruptContext
 from .invocation import Invocation, Scope
 from .options import agent_options
-from .outcome import EXITED, Outcome
+from .outcome import Outcome
 from .protocol import CancelChildren, Cast, Emitted, JoinLanes
 from .run_context import RunContext
 from .session import SessionValues
@@ -49,7 +49,7 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_invocation", "_supervisor", "_system", "broke", "is_over", "last_cast", "outcome", "resume", "run", "streaming", "transfer")
+    __slots__ = ("_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: ActorSystem, *, streaming: bool) -> None:
         self._invocation = invocation
@@ -60,9 +60,6 @@ class AgentContext:
         self.is_over = False  # whether the run has ended under it
         self.resume: ResumeInfo | None = None
         self.last_cast: Outcome | None = None  # of the child that was cast last, if nothing was emitted since
-        self.outcome: Outcome | None = None  # how this agent has ended, once an event of its own says so
-        self.broke = False  # whether it has broken the loop around it
-        self.transfer: str | None = None  # to whom it wants to hand over at its end
 
     def __repr__(self) -> str:
         return f"<AgentContext of {self._invocation.node.name!r} in run {self.run.run_id}>"
@@ -121,7 +118,9 @@ class AgentContext:
         Without `input` it is given what its history policy says. If this agent ends without having done anything after it, it ends the same way.
         """
         invocation = self._invocation
-        return await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, given=input)
+        outcome = await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, given=input)
+        invocation.broke = invocation.broke or outcome.broke
+        return outcome
 
     async def cast_node(self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None) -> Outcome:
         """The same for workflows, which say where in the run path and in which lane."""
@@ -140,7 +139,7 @@ class AgentContext:
     async def call_agent(self, node: Any, given: AgentInput, *, shown: bool, tool: AddressStep) -> Outcome:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
-        scope = Scope(given, shown=shown, recorded=False)
+        scope = Scope(given, shown=shown and self._invocation.seat.scope.shown, recorded=False)
         await self._ask(Cast(self._invocation, node, reply, base=self._invocation.run_path, lane=Lane(), scope=scope, tool=tool))
         return await reply
 
@@ -171,26 +170,8 @@ class AgentContext:
     async def emit(self, event: AgentEvent) -> AgentEvent:
         """Have an event recorded and shown, at once."""
         shown: AgentEvent = await self._ask(Emitted(self._invocation, event))
-        self._heed(shown)
-        return shown
-
-    def _heed(self, shown: AgentEvent) -> None:
-        """Take note of what an event of this agent says of its end."""
         self.last_cast = None
-        if shown.error is not None and shown.delta is None:
-            self.outcome = Outcome("failed", shown.error)
-        action = shown.action
-        if action is None:
-            return
-        kind = type(action)
-        if kind is Exit:
-            self.outcome = EXITED
-        elif kind is Interrupted:
-            self.outcome = Outcome("interrupted", contexts=action.contexts)  # type: ignore[union-attr]  # it is one
-        elif kind is TransferToAgent:
-            self.transfer = action.agent_name  # type: ignore[union-attr]
-        elif kind is BreakLoop and action.done:  # type: ignore[union-attr]
-            self.broke = True
+        return shown
 
     async def _ask(self, message: Any) -> Any:
         reply = await deliver(self._supervisor, message)

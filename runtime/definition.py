@@ -117,6 +117,8 @@ def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
     if agent.wrapped is not None:
         node.inner = _build(agent.wrapped, None, path)
     targets = list(node.children) if agent.hands_over else []
+    if node.inner is not None and node.inner.agent.hands_over:
+        targets += node.inner.children
     if parent is not None and parent.agent.hands_over and not agent.disallow_transfer_to_parent:
         targets.append(parent)
     node.targets = tuple(targets)

@@ -24,10 +24,11 @@ __all__ = ["Invocation", "Scope", "Seat"]
 class Scope:
     """A conversation: the run's own, or that of an agent which is called as a tool. Exits, transfers and breaks stay inside."""
 
-    __slots__ = ("input", "recorded", "shown")
+    __slots__ = ("input", "last_message", "recorded", "shown")
 
     def __init__(self, given: AgentInput, *, shown: bool, recorded: bool) -> None:
         self.input = given
+        self.last_message: Message | None = None  # the last that was said in it, by whomever
         self.shown = shown  # whether the consumer sees what happens in it
         self.recorded = recorded  # whether it is the run's own
 
@@ -51,6 +52,7 @@ class Invocation:
 
     __slots__ = (
         "address",
+        "broke",
         "cell",
         "given",
         "handed_over_by",
@@ -59,12 +61,14 @@ class Invocation:
         "last_message",
         "messages",
         "node",
+        "outcome",
         "run_path",
         "saved",
         "seat",
         "since",
         "state",
         "steps",
+        "transfer",
     )
 
     def __init__(self, node: Node, run_path: tuple[str, ...], lane: Lane, seat: Seat, given: AgentInput | None, handed_over_by: Node | None) -> None:
@@ -82,4 +86,8 @@ class Invocation:
         self.steps: dict[str, Any] | None = None  # results of `context.step`
         self.messages: list[Message] = []  # what it has said so far, oldest first
         self.last_message: Message | None = None
+        # What its recorded events say of its end.
+        self.outcome: Outcome | None = None  # it has exited, failed or was interrupted
+        self.transfer: str | None = None  # to whom it wants to hand over
+        self.broke = False  # whether it has broken the loop around it
         self.cell: Cell | None = None  # its actor's, while there is one

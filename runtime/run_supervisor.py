@@ -6,6 +6,7 @@ actor of the run, follows transfers, counts them, and tells a parent how its chi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -15,12 +16,12 @@ from .definition import AgentInput, Node
 from .delivery import OVER, finish, finish_last, hand
 from .envelope import MailboxSettings
 from .errors import AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
-from .events import Action, AgentEvent, BreakLoop, Interrupted, stamp
+from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from .history import Entry, Lane
 from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
 from .messages import Failed, Terminated
-from .outcome import Outcome
+from .outcome import EXITED, Outcome
 from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, Ended, JoinLanes, Perform
 from .run_context import RunContext
 from .run_record import RunRecord
@@ -61,7 +62,8 @@ class RunSupervisor(Actor):
         cell.ended = [cast("Any", record)]  # who is told when this actor has ended, however that came
         cell.context.run(bind_session, context.session)
         self._timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
-        self._begin(Invocation(root, (root.name,), self._lane, self._root, None, None))
+        # In the supervisor's own context, where the session is bound: the agents' are copies of it.
+        cell.context.run(self._begin, Invocation(root, (root.name,), self._lane, self._root, None, None))
 
     # --- messages ---
 
@@ -160,8 +162,10 @@ class RunSupervisor(Actor):
             self._record.settle_outcome(outcome)
             self._ending = True
         else:
-            if seat.scope is not seat.parent.seat.scope and outcome.kind == "exited":
-                outcome = Outcome(message=outcome.message)  # an exit ends the conversation, not what is around it
+            if seat.scope is not seat.parent.seat.scope:
+                # What is said last in a conversation is its result. An exit ends it, and not what is around it.
+                kind = "finished" if outcome.kind == "exited" else outcome.kind
+                outcome = replace(outcome, kind=kind, message=seat.scope.last_message, broke=False)
             if seat.future is not None and not seat.future.done():
                 seat.future.set_result(outcome)
         if self._ending and not self._live:
@@ -191,10 +195,12 @@ class RunSupervisor(Actor):
         message = event.message
         if message is not None:
             invocation.messages.append(message)
-            invocation.last_message = message
+            invocation.last_message = seat.scope.last_message = message
             if message.usage is not None:
                 context.usage += message.usage
             invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
+        if action is not None or error is not None:
+            _heed(invocation, stamped)
         if invocation.state is not None and node.agent.on_failure is not None:
             invocation.saved = invocation.state.copy()
         scope = seat.scope
@@ -296,6 +302,22 @@ class RunSupervisor(Actor):
     async def _say_end(self) -> None:
         await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
         finish_last(self.actor_ref)
+
+
+def _heed(invocation: Invocation, event: AgentEvent) -> None:
+    """Take note of what an event says of its agent's end."""
+    action = event.action
+    kind = type(action)
+    if event.is_failure:
+        invocation.outcome = Outcome("failed", event.error)
+    elif kind is Exit:
+        invocation.outcome = EXITED
+    elif isinstance(action, Interrupted):
+        invocation.outcome = Outcome("interrupted", contexts=action.contexts)
+    elif isinstance(action, TransferToAgent):
+        invocation.transfer = action.agent_name
+    elif isinstance(action, BreakLoop) and action.done:
+        invocation.broke = True
 
 
 def _end(cell: Cell) -> None:

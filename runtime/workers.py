@@ -10,7 +10,7 @@ import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["Workers"]
 
@@ -33,7 +33,7 @@ class Workers:
         """Call a function in one of the threads, with the caller's context variables."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=f"{self._name}-worker")
-        call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+        call = partial(contextvars.copy_context().run, _call, function, args, kwargs)
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         self._busy += 1
         try:
@@ -59,3 +59,11 @@ class Workers:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as stopped:  # which no future takes: whoever waits would wait for ever
+        msg = f"{getattr(function, '__name__', function)} raised StopIteration"
+        raise RuntimeError(msg) from stopped

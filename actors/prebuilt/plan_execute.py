@@ -100,7 +100,7 @@ def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agen
         found = None
     field = spec.parameters["required"][0]
     value = found.get(field) if isinstance(found, dict) else None
-    good = isinstance(value, str) if tool == "respond" else isinstance(value, list) and all(isinstance(step, str) for step in value)
+    good = isinstance(value, str) if tool == "respond" else isinstance(value, list) and bool(value) and all(isinstance(step, str) for step in value)
     if not good:
         msg = f"agent {agent!r}: the model called {tool} with arguments that are not valid: {text}"
         raise ModelBehaviorError(msg, run=context.run_id, agent=agent)

@@ -69,6 +69,7 @@ class _Reporting(DeterministicTransfer):
             if outcome.kind not in ("finished", "failed"):
                 return
             context.state["played"] = True
+            invocation.broke = invocation.broke or outcome.broke
             if outcome.kind == "failed":
                 yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {outcome.error}"))
         async for event in super().run(input, context):

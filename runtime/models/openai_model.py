@@ -5,7 +5,12 @@ Owns: the checks of the constructor, and the client. `openai` is imported when a
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import importlib
 import os
+import sys
+import threading
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -73,12 +78,16 @@ class OpenAIModel:
         await self._clients.aclose()
 
     async def _get_client(self) -> Any:
-        return self._client if self._client is not None else await self._clients.get()
+        if self._client is not None:
+            return self._client
+        if not hasattr(sys.modules.get("openai"), "AsyncOpenAI"):
+            await _import_client()
+        return await self._clients.get()
 
     def _check_access(self, name: str) -> None:
         keys = ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN") if self._azure else ("OPENAI_API_KEY",)
         if not self._api_key and not any(os.environ.get(key) for key in keys):
-            msg = f"{name}: no key: pass api_key= or set {keys[0]}."
+            msg = f"{name}: no key: pass api_key= or set {keys[0]}. A key in a .env file is read by model_from_env()."
             raise UsageError(msg)
         if not self._azure:
             return
@@ -107,6 +116,30 @@ class OpenAIModel:
             return openai.AsyncAzureOpenAI(api_version=version, **where, **options)
 
         return make
+
+
+async def _import_client() -> None:
+    """Import the client in a thread of its own: it takes half a second, for which nobody else on the loop should have to wait."""
+    loop = asyncio.get_running_loop()
+    imported: asyncio.Future[BaseException | None] = loop.create_future()
+
+    def tell(problem: BaseException | None) -> None:
+        if not imported.done():
+            imported.set_result(problem)
+
+    def work() -> None:
+        problem: BaseException | None = None
+        try:
+            importlib.import_module("openai")
+        except BaseException as error:  # noqa: BLE001 -- it is raised where the client is needed
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, problem)
+
+    threading.Thread(target=work, name="understudy-import", daemon=True).start()
+    problem = await imported
+    if problem is not None:
+        raise problem
 
 
 def _without_secrets(url: str | None) -> str:
