@@ -9,6 +9,7 @@ Files, each importing only from those above it:
     workflow                            Sequential, Loop, Parallel
     middleware, tools_step              what stands around model and tools; one round of tool calls
     transfer                            handing over: the tool, its instruction, DeterministicTransfer; the exit tool
+    answer                              the form that a final answer must have
     setup, react, chat_model_agent      what a model is shown; the loop; the agent that a chat model plays
     agent_tool                          an agent as a tool
     prebuilt                            Supervisor, PlanExecute

@@ -65,7 +65,7 @@ class AgentTool(Tool):
         if outcome.message is None:
             msg = f"agent {self.agent_name} ended without a message: there is no result"
             raise ToolError(msg, agent=outer.agent_name)
-        return outcome.message
+        return outcome.message.text
 
     @property
     def agent_name(self) -> str:

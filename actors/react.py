@@ -9,16 +9,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..runtime.chat import Message, MessageDelta, ToolCall, new_id
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput
-from ..runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelRetry, UsageError
+from ..runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ..runtime.events import AgentEvent
 from ..runtime.history import complete_calls
 from ..runtime.models import ModelRequest
 from ..runtime.options import model_options
+from .answer import AnswerForm
 from .setup import PLACEHOLDER, Setup
 from .tools_step import Round
 
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["React"]
 
+T = TypeVar("T")
+
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class React:
     """One play of a chat model's agent."""
 
-    __slots__ = ("_agent", "_context", "_given", "_hooked", "_model", "_setup")
+    __slots__ = ("_agent", "_context", "_given", "_hooked", "_model", "_replies", "_setup")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
         self._agent = agent
@@ -48,7 +51,7 @@ class React:
         agent, setup, context = self._agent, self._setup, self._context
         said = context.invocation.messages  # grows as events are recorded
         for middleware in setup.before_agent:
-            self._given = await _result(middleware.before_agent(context, self._given)) or self._given
+            self._given = _kept(await _result(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
         start = await self._start()
         while True:
             calls = _unanswered(said) if said else None
@@ -65,10 +68,10 @@ class React:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
             reply = await self._ask(start, said)
-            if setup.adapter is None or reply.tool_calls:
+            if setup.answer is None or reply.tool_calls:
                 yield AgentEvent(message=reply)
             else:
-                parsed, problem = self._parsed(reply)
+                parsed, problem = self._parsed(setup.answer, reply)
                 yield AgentEvent(message=reply, custom_output=parsed)
                 if problem is not None:
                     raise problem
@@ -117,25 +120,38 @@ class React:
         """One call of the model, with what stands around it."""
         agent, setup, context = self._agent, self._setup, self._context
         messages = (*start, *complete_calls(said)) if said else start
-        problem = context.state.get("problem") if setup.adapter is not None else None
+        problem = context.state.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
         settings = agent.model_settings if not context.run.options else model_options(context.run.options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
-        request = ModelRequest(messages, setup.specs, settings.tool_choice, settings, setup.output_schema)
+        request = ModelRequest(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
-            request = await _result(middleware.before_model(context, request)) or request
+            request = _kept(await _result(middleware.before_model(context, request)), request, middleware, "before_model")
         if self._hooked:
             await context.call_hooks("on_model_start", agent, request)
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
         for middleware in setup.wrap_model:
             call = _around(middleware, context, call)
-        reply = await call(request)
-        self._check(reply)
-        for middleware in setup.after_model:
-            reply = await _result(middleware.after_model(context, reply)) or reply
+        replies: list[Message] = []
+        self._replies = replies
+        reply: Message | None = None
+        try:
+            reply = await call(request)
             self._check(reply)
+            for middleware in setup.after_model:
+                reply = _kept(await _result(middleware.after_model(context, reply)), reply, middleware, "after_model")
+                self._check(reply)
+        except ModelError as error:
+            if isinstance(error.message, Message):
+                replies.append(error.message)  # of no use, but it has cost something
+            raise
+        finally:
+            # The one that is recorded is counted there.
+            for other in replies:
+                if other.usage is not None and (reply is None or other.id != reply.id):
+                    context.run.usage += other.usage
         if reply.tool_calls:
             reply = _with_ids(reply)
         if self._hooked:
@@ -146,6 +162,8 @@ class React:
         stream = getattr(self._model, "stream", None) if self._given.streaming else None
         if stream is None:
             reply: Message = await self._model.generate(request)
+            if type(reply) is Message and reply.usage is not None:
+                self._replies.append(reply)
             return reply
         whole: Message | None = None
         pieces = stream(request)
@@ -166,6 +184,7 @@ class React:
         if whole is None:
             self._check(whole)
         assert whole is not None
+        self._replies.append(whole)
         return whole
 
     def _check(self, reply: Any) -> None:
@@ -176,23 +195,17 @@ class React:
         msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
         raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name)
 
-    def _parsed(self, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
+    def _parsed(self, form: AnswerForm, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
         """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
-        from pydantic import ValidationError  # noqa: PLC0415 -- it is there already: the adapter is its
-
         state = self._context.state
-        try:
-            parsed = self._setup.adapter.validate_json(_without_fence(reply.text))
-        except ValidationError as error:
-            what = "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
-            if "problem" in state:
-                msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
-                problem = ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply)
-                problem.__cause__ = error
-                return None, problem
+        parsed, what = form.parse(reply.text)
+        if what is None:
+            state.pop("problem", None)
+        elif "problem" in state:
+            msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
+            return None, ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply)
+        else:
             state["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
-            return None, None
-        state.pop("problem", None)
         return parsed, None
 
 
@@ -222,20 +235,23 @@ def _with_ids(reply: Message) -> Message:
     return reply if calls == list(reply.tool_calls) else replace(reply, tool_calls=tuple(calls))
 
 
-def _without_fence(text: str) -> str:
-    """The JSON in a Markdown fence, which models like to put around it."""
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```"):
-        return stripped[3:-3].removeprefix("json").strip()
-    return stripped
-
-
 def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
     async def outer(request: ModelRequest) -> Message:
-        return await middleware.wrap_model(context, request, inner)
+        reply: Message = await _result(middleware.wrap_model(context, request, inner))
+        return reply
 
     return outer
 
 
 async def _result(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
+
+
+def _kept(given: Any, before: T, middleware: Middleware, stage: str) -> T:
+    """What a middleware has returned; or what there was, if it returned nothing."""
+    if given is None:
+        return before
+    if not isinstance(given, type(before)):
+        msg = f"{type(middleware).__name__}.{stage}() returned {given!r}: return an instance of {type(before).__name__}, or None to leave it."
+        raise UsageError(msg)
+    return given

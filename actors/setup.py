@@ -12,8 +12,7 @@ from ..runtime.chat import Message
 from ..runtime.definition import Node
 from ..runtime.errors import UsageError
 from ..runtime.history import TRANSFER_TOOL
-from ..runtime.models import OutputSchema
-from .strict_schema import ensure_strict_json_schema
+from .answer import AnswerForm
 from .tools_step import ToolPolicy
 from .transfer import transfer_instruction, transfer_tool
 
@@ -29,12 +28,11 @@ class Setup:
     """The parts of a model's request that do not depend on the run."""
 
     __slots__ = (
-        "adapter",
         "after_agent",
         "after_model",
+        "answer",
         "before_agent",
         "before_model",
-        "output_schema",
         "policy",
         "specs",
         "system",
@@ -68,7 +66,8 @@ class Setup:
             wrappers=stages["wrap_tool"],
             exit_name=agent.exit_name,
         )
-        self.adapter, self.output_schema = _output(agent)
+        # Plain text needs no form.
+        self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)
         # The system message, if it is the same for every run.
         self.system: Message | None = None
         if isinstance(agent.instruction, str) and agent.make_model_input is None and not PLACEHOLDER.search(agent.instruction):
@@ -82,23 +81,3 @@ class Setup:
 
 _STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
 _NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())
-
-
-def _output(agent: ChatModelAgent) -> tuple[Any, OutputSchema | None]:
-    """What makes an instance of the answer's text, and the schema of it."""
-    if agent.output_type is None or agent.output_type is str:
-        return None, None  # plain text needs no form
-    from pydantic import TypeAdapter  # noqa: PLC0415 -- it takes time to import, and few agents need it
-    from pydantic.errors import PydanticUserError  # noqa: PLC0415 -- as above
-
-    name = getattr(agent.output_type, "__name__", "answer")
-    try:
-        adapter = TypeAdapter(agent.output_type)
-        schema = adapter.json_schema()
-    except PydanticUserError as problem:
-        msg = f"agent {agent.name!r}: output_type={name} cannot be a schema: {problem}"
-        raise UsageError(msg, agent=agent.name) from problem
-    try:
-        return adapter, OutputSchema(name, ensure_strict_json_schema(schema), strict=True)
-    except UsageError:
-        return adapter, OutputSchema(name, schema, strict=False)

@@ -5,6 +5,7 @@ Owns: `ToolContext`, the one door from a tool to the run that it works for. It m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -22,8 +23,11 @@ __all__ = ["ToolContext", "ToolInterrupted"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Events that one call may emit before they are shown: a tool that emits without end must not fill the memory.
-_MOST_EMITTED: Final = 10_000
+# Events that one call may have emitted which are not shown yet: a tool that emits without end must not fill the memory.
+_MOST_WAITING: Final = 1_000
+
+# Seconds after which a thread that waits to emit looks whether the run is still there.
+_LOOK_AGAIN: Final = 0.5
 
 
 class ToolInterrupted(BaseException):
@@ -38,13 +42,13 @@ class ToolInterrupted(BaseException):
 class ToolContext:
     """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
 
-    __slots__ = ("_action", "_agent", "_call", "_emitted", "interrupt_state", "is_resume", "is_resume_target")
+    __slots__ = ("_action", "_agent", "_call", "_room", "interrupt_state", "is_resume", "is_resume_target")
 
     def __init__(self, agent: AgentContext, call: ToolCall) -> None:
         self._agent = agent
         self._call = call
         self._action: Action | None = None
-        self._emitted: list[AgentEvent] | None = None
+        self._room: threading.Semaphore | None = None  # for events that are not shown yet
         self.interrupt_state: Any = None
         self.is_resume = False
         self.is_resume_target = False
@@ -109,19 +113,25 @@ class ToolContext:
         self._action = action
 
     def emit(self, event: AgentEvent) -> None:
-        """Have an event shown, before this call's own. From any thread. It is recorded as one of the agent's, but is not given to models."""
+        """Have an event shown now, before this call's own. From any thread. When the consumer is slow, a thread waits here; in a coroutine it is an error."""
         if not isinstance(event, AgentEvent):
             msg = f"tool {self._call.name}: emit({event!r}): give an AgentEvent."
             raise UsageError(msg)
         if event.message is not None or event.error is not None:
             msg = f"tool {self._call.name}: emit() takes events with custom_output, a delta or a CustomAction; messages and errors are the agent's to make."
             raise UsageError(msg)
-        if self._emitted is None:
-            self._emitted = []
-        if len(self._emitted) >= _MOST_EMITTED:
-            msg = f"tool {self._call.name}: more than {_MOST_EMITTED} events in one call. They are shown when the call ends: emit fewer."
-            raise UsageError(msg)
-        self._emitted.append(event)
+        if self._room is None:
+            self._room = threading.Semaphore(_MOST_WAITING)
+        room = self._room
+        if self._agent.is_own_thread():
+            if not room.acquire(blocking=False):
+                msg = f"tool {self._call.name}: {_MOST_WAITING} of its events wait to be shown. Await something between them, so that they can be."
+                raise UsageError(msg)
+        else:
+            while not room.acquire(timeout=_LOOK_AGAIN):
+                if not self._agent.is_alive():
+                    return
+        self._agent.emit_soon(event, room.release)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads, with this call's context variables."""
@@ -136,8 +146,3 @@ class ToolContext:
     def forget_action(self) -> None:
         """The attempt failed: what it wanted done is not done."""
         self._action = None
-
-    def take_emitted(self) -> list[AgentEvent]:
-        """What has been emitted, and not been shown yet."""
-        emitted, self._emitted = self._emitted, None
-        return emitted or []

@@ -135,7 +135,6 @@ class Round:
             content = await self._content(context, tool, call)
         except ToolInterrupted as signal:
             address = (*self._context.invocation.address, context.address_step)
-            await self._show_emitted(context)
             self._interrupts.append(InterruptContext(new_id(), address, signal.info))
             return
         except ToolError as error:
@@ -143,7 +142,6 @@ class Round:
             error.run = error.run or self._context.run_id
             context.forget_action()
             if self._policy.raises:
-                await self._show_emitted(context)
                 self._errors.append(error)
                 return
             content = str(error)
@@ -151,7 +149,6 @@ class Round:
         else:
             if call.name == self._policy.exit_name and context.action is None:
                 context.send_action(Exit())
-        await self._show_emitted(context)
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await self._context.call_hooks("on_tool_end", self._context.node.agent, tool, message)
@@ -159,10 +156,6 @@ class Round:
         if comes_last:
             self._returned = event
         else:
-            await self._context.emit(event)
-
-    async def _show_emitted(self, context: ToolContext) -> None:
-        for event in context.take_emitted():
             await self._context.emit(event)
 
     async def _content(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> Any:
@@ -208,7 +201,8 @@ class Round:
 
 def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[Any]]) -> Callable[[ToolCall], Awaitable[Any]]:
     async def outer(call: ToolCall) -> Any:
-        return await middleware.wrap_tool(context, call, inner)
+        result = middleware.wrap_tool(context, call, inner)
+        return await result if inspect.isawaitable(result) else result
 
     return outer
 

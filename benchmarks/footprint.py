@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
@@ -86,14 +88,18 @@ def measure_sessions(contender: str, count: int, *, times: int) -> Sessions:
 
 
 def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
-    """Interleaved; one more round, before all others, is thrown away: it writes the bytecode."""
+    """Interleaved; one more round, before all others, is thrown away: it writes the bytecode, without which it would be the compiler that is measured."""
     there = {key: module for key, module in modules.items() if find_spec(module.partition(".")[0]) is not None}
     rounds: dict[str, list[dict[str, Any]]] = {key: [] for key in there}
-    for number in range(times + 1):
-        for key, module in there.items():
-            done = subprocess.run([sys.executable, "-P", "-c", _IMPORT.format(module=module)], check=True, capture_output=True, text=True)
-            if number:
-                rounds[key].append(json.loads(done.stdout))
+    with TemporaryDirectory() as cache:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for number in range(times + 1):
+            for key, module in there.items():
+                command = [sys.executable, "-P", "-c", _IMPORT.format(module=module)]
+                done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+                if number:
+                    rounds[key].append(json.loads(done.stdout))
     return [
         Import(
             contender=key,

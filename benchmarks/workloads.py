@@ -64,13 +64,13 @@ QUICK: Final[Mapping[str, Load]] = {
     "transfers_10": Load(1, 10),
     "transfers_200": Load(1, 200),
     "event": Load(200),
-    "in_sequence": Load(1, 10),
-    "in_parallel": Load(1, 100),
+    "in_sequence": Load(1, 3),
+    "in_parallel": Load(1, 20),
 }
 
 # How many of what in the processes of their own, and how often.
 SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,), "http": (400,)}
-SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (2,), "http": (20,)}
+SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (1,), "http": (20,)}
 
 # What is imported, by contender; the last two are what understudy must not need, and what it does.
 PEERS_MODULES: Final[Mapping[str, str]] = {

@@ -6,14 +6,16 @@ Owns: `AgentContext`, the one door from a definition to the run that it plays in
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .chat import new_id
 from .definition import AgentInput
 from .delivery import OVER, deliver
-from .errors import UsageError
+from .errors import ActorDeadError, UsageError
 from .events import AgentEvent, Interrupted
 from .history import Lane
 from .hooks import call_hooks
@@ -21,7 +23,7 @@ from .interrupt import AddressStep, InterruptContext
 from .invocation import Invocation, Scope
 from .options import agent_options
 from .outcome import Outcome
-from .protocol import CancelChildren, Cast, Emitted, JoinLanes
+from .protocol import CancelChildren, Cast, Emitted, EmittedSoon, JoinLanes
 from .run_context import RunContext
 from .session import SessionValues
 
@@ -172,6 +174,19 @@ class AgentContext:
         shown: AgentEvent = await self._ask(Emitted(self._invocation, event))
         self.last_cast = None
         return shown
+
+    def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
+        """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
+        with contextlib.suppress(ActorDeadError):
+            self._supervisor.tell(EmittedSoon(self._invocation, event, shown))
+
+    def is_own_thread(self) -> bool:
+        """Whether this is the thread of the loop on which the run lives."""
+        return get_ident() == self._system.dispatcher.thread
+
+    def is_alive(self) -> bool:
+        """Whether the run has not ended."""
+        return self._supervisor.is_alive()
 
     async def _ask(self, message: Any) -> Any:
         reply = await deliver(self._supervisor, message)

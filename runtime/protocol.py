@@ -5,6 +5,7 @@ Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .definition import AgentInput, Node
@@ -13,7 +14,7 @@ from .history import Lane
 from .invocation import Invocation, Scope
 from .outcome import Outcome
 
-__all__ = ["CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "Ended", "JoinLanes", "Perform"]
+__all__ = ["CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
 
 
 class Perform:
@@ -59,6 +60,16 @@ class Emitted:
     def __init__(self, invocation: Invocation, event: AgentEvent) -> None:
         self.invocation = invocation
         self.event = event
+
+
+class EmittedSoon(Emitted):
+    """The same, from somebody who does not wait for the reply. `shown` is called when it has been shown, or dropped."""
+
+    __slots__ = ("shown",)
+
+    def __init__(self, invocation: Invocation, event: AgentEvent, shown: Callable[[], object]) -> None:
+        super().__init__(invocation, event)
+        self.shown = shown
 
 
 class Ended:

@@ -6,6 +6,7 @@ actor of the run, follows transfers, counts them, and tells a parent how its chi
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,7 +23,7 @@ from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
 from .messages import Failed, Terminated
 from .outcome import EXITED, Outcome
-from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, Ended, JoinLanes, Perform
+from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
 from .run_context import RunContext
 from .run_record import RunRecord
 from .session import bind_session
@@ -75,6 +76,10 @@ class RunSupervisor(Actor):
             return self._ended(message)
         if kind is Cast:
             return self._cast(message)
+        if kind is EmittedSoon:
+            message.shown()
+            reply = self._emitted(message.invocation, message.event)
+            return reply if inspect.iscoroutine(reply) else None
         if kind is JoinLanes:
             return message.lane.join(message.children)
         if kind is Crashed:

@@ -9,8 +9,6 @@ from pydantic import BaseModel
 from understudy.actors import ChatModelAgent, Loop, Sequential
 from understudy.runtime import AgentEvent, BreakLoop, Exit, ImagePart, Message, Runner, RunStatus, ScriptedModel, TextPart, ToolCalls, TransferToAgent
 
-NO_RESULT = "runtime/run_supervisor.py _settle, agent_actor.py _play: an outcome's message is not the last message of the inner run"
-
 
 def chat(name, *script, **options):
     return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel(script), **options)
@@ -143,13 +141,11 @@ def test_the_result_of_parts_is_their_text(actor):
     assert result_of(inner).text == "see this"
 
 
-@pytest.mark.xfail(strict=True, reason="agent_tool.py: the result is the last message with all its parts, and its text is what was promised; a tool message may not hold an image")
 def test_the_result_is_text_only(actor):
     inner = actor("inner", Message("assistant", (TextPart("see"), ImagePart(url="https://example.org/a.png"))))
     assert result_of(inner).content == "see"
 
 
-@pytest.mark.xfail(strict=True, reason=NO_RESULT)
 @pytest.mark.parametrize("silent", ["exit", "sequence", "transfer", "cast", "loop"])
 def test_the_last_message_counts_whoever_comes_after_it_in_silence(actor, silent):
     child = actor("child", "hello")
@@ -167,7 +163,6 @@ def test_the_last_message_counts_whoever_comes_after_it_in_silence(actor, silent
     assert result_of(inner).text == "hello"
 
 
-@pytest.mark.xfail(strict=True, reason=NO_RESULT)
 def test_the_final_result_of_the_exit_tool_is_the_result():
     assert result_of(chat("inner", ToolCalls(exit={"final_result": "R"}), exit_tool=True)).text == "R"
 
@@ -330,7 +325,6 @@ def test_with_emit_events_streaming_goes_through(actor):
     assert "".join(event.delta.content for event in events if event.delta is not None and event.agent_name == "inner") == "one two"
 
 
-@pytest.mark.xfail(strict=True, reason="runtime/context.py call_agent: shown must be false inside of what is not shown")
 def test_what_a_hidden_agent_shows_is_hidden(actor):
     leaf = actor("leaf", "leaf")
     mid = chat("mid", call(name="leaf"), "mid ends", tools=[leaf.as_tool(emit_events=True)])
@@ -353,3 +347,11 @@ def test_an_interrupt_goes_out_as_one_event_of_the_outer_agent(actor):
     assert result.status is RunStatus.INTERRUPTED
     (event,) = [event for event in result.events if event.action is not None]
     assert (event.agent_name, event.run_path) == ("outer", ("outer",))
+
+
+@pytest.mark.xfail(strict=True, reason="agent_tool.py _play: retold(..., skip_transfers=False)")
+def test_full_history_leaves_out_transfers_where_the_runner_does(actor):
+    inner = actor("inner", "hello")
+    router = chat("R", ToolCalls(transfer_to_agent={"agent_name": "outer"}), sub_agents=[outer_of(inner, full_history=True)])
+    Runner(router, skip_transfer_messages=True).query("q").result().raise_for_error()
+    assert not any("transfer_to_agent" in message.text for message in inner.inputs[0])

@@ -117,7 +117,9 @@ def test_the_executor_has_tools_and_its_last_message_is_the_step_s_result(lines)
 # --- models that do something else ---
 
 
-@pytest.mark.parametrize("reply", ["I would rather talk.", respond("R"), ToolCalls(other={}), ToolCalls(plan="broken {"), ToolCalls(plan={"steps": "a"}), ToolCalls(plan={})])
+@pytest.mark.parametrize(
+    "reply", ["I would rather talk.", respond("R"), ToolCalls(other={}), ToolCalls(plan="broken {"), ToolCalls(plan={"steps": "a"}), ToolCalls(plan={})]
+)
 def test_a_planner_that_does_not_plan_is_an_error(lines, reply):
     result = Team([reply], [], []).play()
     assert len(result.events) == 1
@@ -256,9 +258,7 @@ def test_what_its_models_used_is_counted():
     def used(name, arguments, number):
         return Message("assistant", "", (ToolCall(f"c{number}", name, arguments),), usage=Usage(number, number))
 
-    team = Team(
-        [used("plan", '{"steps":["a"]}', 1)], [Message("assistant", "ra", usage=Usage(10, 10))], [used("respond", '{"response":"R"}', 100)]
-    )
+    team = Team([used("plan", '{"steps":["a"]}', 1)], [Message("assistant", "ra", usage=Usage(10, 10))], [used("respond", '{"response":"R"}', 100)])
     assert team.play().usage == Usage(111, 111)
 
 

@@ -120,7 +120,7 @@ def test_an_exit_s_generator_is_closed(actor):
     closed = []
 
     class Tidy(Agent):
-        async def run(self, input, context):
+        async def run(self, input, context):  # noqa: A002
             try:
                 yield AgentEvent.of(action=Exit())
             finally:

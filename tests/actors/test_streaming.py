@@ -155,7 +155,6 @@ def test_a_stream_without_a_whole_message_is_the_models_fault(items):
     assert model.closed == 1
 
 
-@pytest.mark.xfail(strict=True, reason="a Message of another role passes the check, and breaks the loop")
 def test_a_whole_message_of_another_role_is_the_models_fault():
     _, result = stream(ChatModelAgent(name="a", model=Items([Message.user("x")])))
     assert isinstance(result.error, ModelBehaviorError)

