@@ -69,10 +69,10 @@ class React:
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
             reply = await self._ask(start, said)
             if setup.answer is None or reply.tool_calls:
-                yield AgentEvent(message=reply)
+                yield AgentEvent.of(reply)
             else:
                 parsed, problem = self._parsed(setup.answer, reply)
-                yield AgentEvent(message=reply, custom_output=parsed)
+                yield AgentEvent.of(reply, None, parsed)
                 if problem is not None:
                     raise problem
         outcome = context.invocation.outcome

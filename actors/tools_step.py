@@ -152,7 +152,7 @@ class Round:
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await self._context.call_hooks("on_tool_end", self._context.node.agent, tool, message)
-        event = AgentEvent(message=message, action=context.action)
+        event = AgentEvent.of(message, context.action)
         if comes_last:
             self._returned = event
         else:

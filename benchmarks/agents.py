@@ -13,8 +13,9 @@ import argparse
 import datetime as dt
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ try:
     from measure import Entry, interleave, stamp_cost
     from report import Measure, budget_table, duration, results_table, series_as_json, write_json
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from workloads import FULL, IN_PROCESSES, MEASURES, PEERS_MODULES, QUICK, SIZES_FULL, SIZES_QUICK, WAITS
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
@@ -116,17 +117,30 @@ def _round(contender: AgentContender, measure: str, load: Any) -> Any:
 
 
 def run_processes(options: argparse.Namespace, figures: Figures, fields: Sequence[AgentContender], progress: Progress) -> None:
-    """What is measured in processes of its own."""
+    """What is measured in processes of its own. A peer whose process fails is left out, and it is said."""
     sizes = SIZES_QUICK if options.quick else SIZES_FULL
     task = progress.add_task("", total=None)
+
+    def attempt(what: str, one: AgentContender, measure: Callable[[], None]) -> None:
+        progress.update(task, description=f"{what}: {one.key}")
+        try:
+            measure()
+        except RuntimeError as error:
+            if one.key == REFERENCE:
+                raise
+            progress.console.print(f"[yellow]{what}: {one.key} is left out: {error}")
+
     if "definitions" in options.what:
-        _run_definitions(figures, fields, sizes["definitions"], progress, task)
+        (count,) = sizes["definitions"]
+        for one in fields:
+            if "define_shared" not in one.cannot:
+                attempt(f"{count:,} definitions", one, partial(_definitions, figures, one, count))
     if "sessions" in options.what:
         for count in sizes["sessions"]:
             for one in fields:
                 if count <= MOST_SESSIONS.get(one.key, count):
-                    progress.update(task, description=f"{count:,} sessions: {one.key}")
-                    figures.sessions.append(measure_sessions(one.key, count, times=1 if options.quick or one.key != REFERENCE else 3))
+                    times = 1 if options.quick or one.key != REFERENCE else 3
+                    attempt(f"{count:,} sessions", one, partial(_sessions, figures, one, count, times))
     if "imports" in options.what:
         progress.update(task, description="imports")
         wanted = {key: module for key, module in PEERS_MODULES.items() if key in {one.key for one in fields} or key not in KEYS}
@@ -140,12 +154,12 @@ def run_processes(options: argparse.Namespace, figures: Figures, fields: Sequenc
     progress.update(task, description="processes", total=1, completed=1)
 
 
-def _run_definitions(figures: Figures, fields: Sequence[AgentContender], counts: Sequence[int], progress: Progress, task: TaskID) -> None:
-    for count in counts:
-        for one in fields:
-            if "define_shared" not in one.cannot:
-                progress.update(task, description=f"{count:,} definitions: {one.key}")
-                figures.definitions += [measure_definitions(one.key, count, own_tool=own_tool) for own_tool in (False, True)]
+def _definitions(figures: Figures, one: AgentContender, count: int) -> None:
+    figures.definitions += [measure_definitions(one.key, count, own_tool=own_tool) for own_tool in (False, True)]
+
+
+def _sessions(figures: Figures, one: AgentContender, count: int, times: int) -> None:
+    figures.sessions.append(measure_sessions(one.key, count, times=times))
 
 
 def show(console: Console, figures: Figures, fields: Sequence[AgentContender]) -> None:
@@ -188,7 +202,8 @@ def main() -> None:
     if max(machine["load"] or 0, (after or 0) - 1) > machine["cores"] / 2:
         console.print("[yellow]The machine is busy with something else, which distorts whatever is measured by the clock: trust p50 and what is by CPU.\n")
     show(console, figures, fields)
-    budgets = agent_budgets(figures, {measure.key: measure.title for measure in measures})
+    judged = [measure for measure in measures if not options.quick or measure not in WAITS]  # of those, a quick run has fewer agents
+    budgets = agent_budgets(figures, {measure.key: measure.title for measure in judged})
     if budgets:
         console.print(budget_table(budgets))
     write_json(

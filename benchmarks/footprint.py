@@ -129,7 +129,7 @@ def _resident() -> int:
 
 
 def _definitions(contender: AgentContender, count: int, *, own_tool: bool) -> Definitions:
-    kept = [contender.define(-1 - number, own_tool=own_tool) for number in range(10)]
+    kept = [contender.define(count + number, own_tool=own_tool) for number in range(10)]
     gc.collect()
     before = _resident()
     kept += [contender.define(number, own_tool=own_tool) for number in range(count)]

@@ -14,13 +14,13 @@ __all__ = ["FULL", "IN_PROCESSES", "MEASURES", "PEERS_MODULES", "QUICK", "SIZES_
 MEASURES: Final = (
     Measure("define_shared", "W1 define, shared tool", "one definition of an agent with a tool that all share"),
     Measure("define_own", "W1 define, own tool", "one definition of an agent with a new tool"),
-    Measure("define_ready", "W1 the same, until it runs", "one definition with a new tool, and a Runner around it: with the tool's schema"),
+    Measure("define_ready", "W1 the same, until it runs", "and a Runner around it, with the tool's schema"),
     Measure("turn", "W2 one turn", "one run: the model answers at once"),
-    Measure("turns_at_once", "W2c one turn, at once", "one of 1,000 runs, started together; the model answers at once"),
-    Measure("turns_alive", "W2c one turn, all alive", "one of 1,000 runs; the model gives way once, so all live at the same time"),
-    Measure("tool", "W3 tool, async", "one run: a call of an async tool, then the answer"),
-    Measure("tool_thread", "W3 tool, in a thread", "one run: a call of a plain def in a worker thread, then the answer"),
-    Measure("transfer", "W4 transfer", "one run: one agent hands over to another, which answers"),
+    Measure("turns_at_once", "W2c one turn, at once", "one of 1,000 runs that are started together"),
+    Measure("turns_alive", "W2c one turn, all alive", "the same, each model giving way once"),
+    Measure("tool", "W3 tool, async", "one run: a call of an async tool, the answer"),
+    Measure("tool_thread", "W3 tool, in a thread", "one run: the same with a plain def"),
+    Measure("transfer", "W4 transfer", "one run: one hands over, the other answers"),
     Measure("transfers_10", "W4 one of 10 transfers", "one transfer in a run with 10"),
     Measure("transfers_200", "W4 one of 200 transfers", "one transfer in a run with 200"),
     Measure("event", "an event", "making an event and stamping it"),
@@ -28,8 +28,8 @@ MEASURES: Final = (
 
 # Of these, the time is what goes beyond that of the models, which sleep.
 WAITS: Final = (
-    Measure("in_sequence", "W5s 10 in sequence", "10 agents, each model sleeping 50 ms: the time beyond 500 ms"),
-    Measure("in_parallel", "W5p 100 in parallel", "100 agents, each model sleeping 50 ms: the time beyond 50 ms"),
+    Measure("in_sequence", "W5s 10 in sequence", "each model sleeps 50 ms: the time beyond 500 ms"),
+    Measure("in_parallel", "W5p 100 in parallel", "each model sleeps 50 ms: the time beyond 50 ms"),
 )
 
 # In processes of their own.

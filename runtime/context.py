@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from .chat import new_id
 from .definition import AgentInput
@@ -171,9 +171,11 @@ class AgentContext:
 
     async def emit(self, event: AgentEvent) -> AgentEvent:
         """Have an event recorded and shown, at once."""
-        shown: AgentEvent = await self._ask(Emitted(self._invocation, event))
+        shown = await deliver(self._supervisor, Emitted(self._invocation, event))
+        if shown is OVER:
+            self._stop_here()
         self.last_cast = None
-        return shown
+        return cast("AgentEvent", shown)
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
@@ -191,9 +193,12 @@ class AgentContext:
     async def _ask(self, message: Any) -> Any:
         reply = await deliver(self._supervisor, message)
         if reply is OVER:
-            self.is_over = True
-            raise asyncio.CancelledError("the run is over")
+            self._stop_here()
         return reply
+
+    def _stop_here(self) -> NoReturn:
+        self.is_over = True
+        raise asyncio.CancelledError("the run is over")
 
     async def join(self, lanes: list[Lane]) -> None:
         """Put the lanes of children that have ended behind this agent's own."""

@@ -7,7 +7,7 @@ Nothing else may make an event that claims a place in a run.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
@@ -73,15 +73,15 @@ class AgentEvent:
     run_id: str = field(default="", compare=False)
     invocation_id: str = field(default="", compare=False)
 
-    @classmethod
-    def of(cls, message: Message | None = None, action: Action | None = None, custom_output: Any = None) -> Self:
+    @staticmethod
+    def of(message: Message | None = None, action: Action | None = None, custom_output: Any = None) -> AgentEvent:
         """An event for an agent to yield: where and when are filled in by the run."""
-        return cls(message=message, action=action, custom_output=custom_output)
+        return _draft(message, action, custom_output)
 
-    @classmethod
-    def say(cls, text: str) -> Self:
+    @staticmethod
+    def say(text: str) -> AgentEvent:
         """An assistant message for an agent to yield."""
-        return cls(message=Message("assistant", text))
+        return _draft(Message("assistant", text), None, None)
 
     @property
     def is_failure(self) -> bool:
@@ -96,6 +96,21 @@ class _Draft:
     """
 
     __slots__ = AgentEvent.__slots__
+
+
+def _draft(message: Message | None, action: Action | None, custom_output: Any) -> AgentEvent:
+    draft: Any = _Draft()
+    draft.agent_name = draft.run_id = draft.invocation_id = ""
+    draft.run_path = ()
+    draft.message = message
+    draft.delta = draft.error = None
+    draft.custom_output = custom_output
+    draft.action = action
+    draft.seq = -1
+    draft.timestamp = 0.0
+    draft.__class__ = AgentEvent
+    event: AgentEvent = draft
+    return event
 
 
 def stamp(

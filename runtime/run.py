@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from threading import get_ident
@@ -40,10 +41,16 @@ class Run:
     Leaving the iteration before its end cancels the run. A run that nobody ever looks at goes on to its end.
     """
 
-    __slots__ = ("__weakref__", "_iterated", "_launch", "_place", "_problem", "_record", "_supervisor", "_system", "checkpoint_id", "id")
+    __slots__ = ("__weakref__", "_iterated", "_launch", "_place", "_problem", "_record", "_starting", "_supervisor", "_system", "checkpoint_id", "id")
 
     def __init__(
-        self, run_id: str, record: RunRecord, place: Callable[[], ActorSystem], launch: Callable[[ActorSystem], ActorRef[Any]], checkpoint_id: str | None
+        self,
+        run_id: str,
+        record: RunRecord,
+        place: Callable[[], ActorSystem],
+        launch: Callable[[ActorSystem], ActorRef[Any]],
+        checkpoint_id: str | None,
+        starting: threading.Lock,
     ) -> None:
         self.id = run_id
         self._system: ActorSystem | None = None
@@ -54,6 +61,7 @@ class Run:
         self._problem: Exception | None = None  # why it could not be
         self._supervisor: ActorRef[Any] | None = None
         self._iterated = False
+        self._starting = starting  # held while it is started, for two threads may both be the first to look
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
@@ -78,8 +86,11 @@ class Run:
         """Start it, if it has not been started."""
         if self._system is not None:
             return
-        self._system = system = self._place()
-        system.on_loop(self._start_here)
+        with self._starting:
+            if self._system is None:
+                system = self._place()
+                self._system = system
+                system.on_loop(self._start_here)
 
     def _start_here(self) -> None:
         launch, self._launch = self._launch, None
@@ -109,7 +120,14 @@ class Run:
         return (self._finished() if get_ident() == system.dispatcher.thread else self._on_its_loop(self._finished)).__await__()
 
     async def _finished(self) -> RunResult:
-        """Wait for the end, on the run's own loop."""
+        """Wait for the end, on the run's own loop. Whoever is cancelled here has gone away."""
+        try:
+            return await self._ended()
+        except asyncio.CancelledError:
+            self._abandon_here()
+            raise
+
+    async def _ended(self) -> RunResult:
         self._check()
         record = self._record
         if not self._iterated:
@@ -127,7 +145,11 @@ class Run:
 
     def result(self, timeout: float | None = None) -> RunResult:
         """Block until the run has ended. In a coroutine, write `await run`."""
-        return self._block_on(self._finished, "run.result()", "await run", timeout)
+        try:
+            return self._block_on(self._ended, "run.result()", "await run", timeout)
+        except KeyboardInterrupt:
+            self.cancel("it was interrupted from the keyboard")
+            raise
 
     def cancel(self, reason: str = "cancel() was called") -> None:
         """End the run now. From any thread."""

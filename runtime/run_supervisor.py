@@ -195,12 +195,15 @@ class RunSupervisor(Actor):
         error = event.error
         if error is not None and event.delta is None:
             error = self._attributed(error, node)
-        self._seq += 1
+        scope = seat.scope
+        shown = scope.shown and (scope.recorded or type(action) is not Interrupted)
+        if shown:
+            self._seq += 1  # the consumer sees no gaps
         stamped = stamp(event, node.name, invocation.run_path, action, error, self._seq, time(), context.run_id, invocation.id)
         message = event.message
         if message is not None:
             invocation.messages.append(message)
-            invocation.last_message = seat.scope.last_message = message
+            invocation.last_message = scope.last_message = message
             if message.usage is not None:
                 context.usage += message.usage
             invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
@@ -208,8 +211,7 @@ class RunSupervisor(Actor):
             _heed(invocation, stamped)
         if invocation.state is not None and node.agent.on_failure is not None:
             invocation.saved = invocation.state.copy()
-        scope = seat.scope
-        if scope.shown and (scope.recorded or type(action) is not Interrupted):
+        if shown:
             self._record.show(stamped)
         return stamped
 

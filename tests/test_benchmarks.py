@@ -49,5 +49,5 @@ def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path
     assert document["http"]["client"] > 0
     assert document["http"]["runner"] > 0
     judged = {budget["what"].partition(" ")[0] for budget in document["budgets"]}
-    assert {"W1", "W2", "W2c", "W3", "W4", "W5s", "W5p", "W8"} <= judged
+    assert {"W1", "W2", "W2c", "W3", "W4", "W8"} <= judged
     assert "Budgets" in shown

@@ -136,7 +136,7 @@ def test_an_empty_name_of_a_model_is_refused(bare, monkeypatch):
 @pytest.mark.parametrize("made", [transfer_tool, tool(name="transfer_to_agent")(lambda agent_name: agent_name)], ids=["ours", "theirs"])
 def test_a_tool_named_as_the_transfer_beside_sub_agents_is_refused(made):
     agent = ChatModelAgent(name="mine", model=MODEL, tools=[made], sub_agents=[other])
-    with pytest.raises(UsageError, match="'mine'.*transfer_to_agent.*rename"):
+    with pytest.raises(UsageError, match=r"'mine'.*transfer_to_agent.*rename"):
         Runner(agent)
 
 

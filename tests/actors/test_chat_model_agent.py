@@ -121,6 +121,13 @@ def test_placeholders_are_filled_from_session_values_and_other_braces_stay():
     assert asked(model)[0] == ("system", 'Hello Ann {age}, you are 7. {unknown} {"json": {}} {} {0} {Ann {age}}')
 
 
+@pytest.mark.parametrize("name", ["имя", "user name", "1st", "a/b"])
+def test_a_value_may_have_any_name(name):
+    model = ScriptedModel(["ok"])
+    play(ChatModelAgent(name="a", instruction=f"Hello {{{name}}}", model=model), session_values={name: "Ann"})
+    assert asked(model)[0] == ("system", "Hello Ann")
+
+
 def test_a_value_that_is_none_is_a_value():
     model = ScriptedModel(["ok"])
     play(ChatModelAgent(name="a", instruction="{x}", model=model), session_values={"x": None})
@@ -185,13 +192,7 @@ def test_make_model_input_may_be_a_plain_function():
     assert asked(model) == [("user", "go")]
 
 
-NO_SEQUENCE = pytest.mark.xfail(strict=True, reason="a bare TypeError, which names neither the agent nor make_model_input")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    ["text", [None], pytest.param(None, marks=NO_SEQUENCE), pytest.param(5, marks=NO_SEQUENCE), pytest.param(Message.user("x"), marks=NO_SEQUENCE, id="Message")],
-)
+@pytest.mark.parametrize("wrong", ["text", [None], None, 5], ids=str)
 def test_make_model_input_is_told_when_it_returns_no_messages(wrong):
     result = play(ChatModelAgent(name="a", model=ScriptedModel([]), make_model_input=lambda *_: wrong))
     assert isinstance(result.error, UsageError), result.error
@@ -246,7 +247,6 @@ def test_the_exit_tool_may_stand_among_the_tools():
     assert [shown(event) for event in result.events][1:] == ["tool(add) '3'", "tool(exit) 'bye' {Exit}"]
 
 
-@pytest.mark.xfail(strict=True, reason="a tool given as exit_tool is an ordinary one: the model is asked again")
 def test_a_tool_of_ones_own_as_exit_tool_ends_the_run():
     @tool
     def finish(answer: str) -> str:
@@ -259,15 +259,12 @@ def test_a_tool_of_ones_own_as_exit_tool_ends_the_run():
     assert result.events[-1].action == Exit()
 
 
-AFTER_EXIT = pytest.mark.xfail(strict=True, reason="after an exit, output_key is left out")
-
-
 @pytest.mark.parametrize(
     ("script", "text"),
     [
         (["x"], "x"),
         ([ToolCalls(shout={"text": "x"})], "X"),
-        pytest.param([ToolCalls(exit={"final_result": "x"})], "x", marks=AFTER_EXIT),
+        ([ToolCalls(exit={"final_result": "x"})], "x"),
     ],
     ids=["reply", "returned directly", "exit"],
 )
@@ -296,18 +293,15 @@ class Model:
         return self.reply
 
 
-WRONG_ROLE = pytest.mark.xfail(strict=True, reason="a Message of another role passes the check, and breaks the loop")
-
-
 @pytest.mark.parametrize(
     "reply",
     [
         None,
         "text",
         5,
-        pytest.param(Message.user("hi"), marks=WRONG_ROLE, id="user"),
-        pytest.param(Message.system("hi"), marks=WRONG_ROLE, id="system"),
-        pytest.param(Message.tool("x", "1", "add"), marks=WRONG_ROLE, id="tool"),
+        pytest.param(Message.user("hi"), id="user"),
+        pytest.param(Message.system("hi"), id="system"),
+        pytest.param(Message.tool("x", "1", "add"), id="tool"),
     ],
 )
 def test_a_model_that_returns_no_assistant_message_has_misbehaved(reply):
@@ -317,7 +311,9 @@ def test_a_model_that_returns_no_assistant_message_has_misbehaved(reply):
     assert [shown(event) for event in result.events] == ["error ModelBehaviorError"]
 
 
-@pytest.mark.parametrize("error", [ModelError("down"), ValueError("bad"), asyncio.CancelledError(), StopIteration(), StopAsyncIteration(), TimeoutError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ModelError("down"), ValueError("bad"), asyncio.CancelledError(), StopIteration(), StopAsyncIteration(), TimeoutError()], ids=repr
+)
 def test_a_model_that_raises_fails_the_agent(error):
     result = play(ChatModelAgent(name="a", model=Model(error)), timeout=10)
     assert result.status == "failed"

@@ -63,7 +63,16 @@ class Log(Middleware):
 def test_the_first_registered_is_the_outermost(streaming):
     log = []
     result, _ = play([Log("1", log), Log("2", log)], streaming=streaming)
-    asking = ["1 before_model", "2 before_model", "1 wrap_model in", "2 wrap_model in", "2 wrap_model out", "1 wrap_model out", "2 after_model", "1 after_model"]
+    asking = [
+        "1 before_model",
+        "2 before_model",
+        "1 wrap_model in",
+        "2 wrap_model in",
+        "2 wrap_model out",
+        "1 wrap_model out",
+        "2 after_model",
+        "1 after_model",
+    ]
     calling = ["1 wrap_tool in echo", "2 wrap_tool in echo", "2 wrap_tool out x", "1 wrap_tool out x"]
     assert log == ["1 before_agent", "2 before_agent", *asking, *calling, *asking, "2 after_agent done", "1 after_agent done"]
     assert result.final_output == "done"
@@ -167,7 +176,6 @@ def test_wrap_model_may_answer_without_the_model_or_ask_it_again():
     assert [event.error for event in result.events] == [None]
 
 
-@pytest.mark.xfail(strict=True, reason="only the reply that is returned is counted")
 def test_what_each_reply_has_cost_is_counted_when_wrap_model_asks_twice():
     class Twice(Middleware):
         async def wrap_model(self, context, request, call):
@@ -179,7 +187,6 @@ def test_what_each_reply_has_cost_is_counted_when_wrap_model_asks_twice():
     assert result.usage == usage + usage
 
 
-@pytest.mark.xfail(strict=True, reason="the usage of a reply is taken from what after_model makes of it")
 def test_what_a_reply_has_cost_is_counted_although_after_model_puts_another_in_its_place():
     class Other(Middleware):
         def after_model(self, context, message):
@@ -188,6 +195,29 @@ def test_what_a_reply_has_cost_is_counted_although_after_model_puts_another_in_i
     usage = Usage(10, 5, 1, 1)
     result, _ = play([Other()], ScriptedModel([Message.assistant("1", usage=usage)]))
     assert result.usage == usage
+
+
+@pytest.mark.xfail(strict=True, reason="a reply that is not recorded is not counted, if after_model was what failed")
+def test_what_a_reply_has_cost_is_counted_although_after_model_fails():
+    class Failing(Middleware):
+        def after_model(self, context, message):
+            raise LookupError("x")
+
+    usage = Usage(10, 5, 1, 1)
+    result, _ = play([Failing()], ScriptedModel([Message.assistant("1", usage=usage)]))
+    assert result.usage == usage
+
+
+@pytest.mark.xfail(strict=True, reason="the loop keeps its own notes under these names in context.state, which is the user's")
+@pytest.mark.parametrize("name", ["problem", "returned"])
+def test_any_name_may_be_used_in_the_state(name):
+    class Note(Middleware):
+        def after_model(self, context, message):
+            context.state[name] = "mine"
+
+    result, _ = play([Note()])
+    assert result.status == "completed"
+    assert result.final_output == "done"
 
 
 def test_wrap_tool_may_answer_without_the_tool_or_call_it_again():
@@ -210,7 +240,10 @@ def test_wrap_tool_may_answer_without_the_tool_or_call_it_again():
                 return await call(tool_call)
 
     result, _ = play([Again()], ScriptedModel([ToolCalls(("flaky", {}), ("echo", {"text": "x"})), "done"]), tools=[flaky, echo])
-    assert {event.message.tool_name: event.message.text for event in result.events if event.message.role == "tool"} == {"flaky": "second", "echo": '{"blocked":"echo"}'}
+    assert {event.message.tool_name: event.message.text for event in result.events if event.message.role == "tool"} == {
+        "flaky": "second",
+        "echo": '{"blocked":"echo"}',
+    }
 
 
 # --- def or async def ---
@@ -231,7 +264,6 @@ def test_plain_wrappers_may_hand_on_what_they_are_given():
     assert result.final_output == "done"
 
 
-@pytest.mark.xfail(strict=True, reason="what a plain wrap_model or wrap_tool returns is awaited, although each method may be a def")
 @pytest.mark.parametrize("method", ["wrap_model", "wrap_tool"])
 def test_plain_wrappers_may_answer_themselves(method):
     answers = {"wrap_model": Message.assistant("done"), "wrap_tool": "x"}
@@ -298,9 +330,7 @@ def test_after_agent_is_not_called_when_the_agent_has_not_come_to_its_end(script
     ("script", "options"),
     [
         ([ToolCalls(echo={"text": "x"})], {"return_directly": ["echo"]}),
-        pytest.param(
-            [ToolCalls(exit={"final_result": "x"})], {"exit_tool": True}, marks=pytest.mark.xfail(strict=True, reason="after an exit, after_agent is left out")
-        ),
+        ([ToolCalls(exit={"final_result": "x"})], {"exit_tool": True}),
     ],
     ids=["returned directly", "exit"],
 )
@@ -322,7 +352,6 @@ def test_a_wrap_model_that_returns_no_message_is_an_error_event(wrong):
     assert result.events[-1].error is result.error
 
 
-@pytest.mark.xfail(strict=True, reason="what a middleware returns is not checked: the model is given a text as its request, or an AttributeError names nobody")
 @pytest.mark.parametrize("method", ["before_agent", "before_model", "after_model"])
 def test_what_is_none_of_what_it_should_return_is_an_error_that_names_the_middleware(method):
     made = type("Wrong", (Middleware,), {method: lambda self, *args: "text"})

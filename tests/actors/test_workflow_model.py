@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -140,15 +139,6 @@ def test_a_tree_in_a_deeper_place_plays_the_same(actor, lines, tree, depth):
     deep = bare
     for level in range(depth):
         deep = Sequential(name=f"S{level}", sub_agents=[deep])
-    if any(child.kind == "par" for child in flows(tree)):
-        pytest.skip("the order of lanes is the clock's")
     shallow, found = (Runner(one).query("q").result(10) for one in (bare, deep))
     assert [event.run_path[depth:] for event in found.events] == [event.run_path for event in shallow.events]
     assert found.status is shallow.status
-
-
-def flows(tree):
-    if isinstance(tree, Flow):
-        yield tree
-        for child in tree.children:
-            yield from flows(child)

@@ -211,7 +211,9 @@ def test_what_a_hook_returns_is_not_used():
 # --- classes that are wrong ---
 
 
-@pytest.mark.parametrize(("base", "name"), [(RunHooks, "on_start"), (RunHooks, "on_agent_started"), (AgentHooks, "on_run_start"), (AgentHooks, "on_tool_finish")])
+@pytest.mark.parametrize(
+    ("base", "name"), [(RunHooks, "on_start"), (RunHooks, "on_agent_started"), (AgentHooks, "on_run_start"), (AgentHooks, "on_tool_finish")]
+)
 def test_a_hook_that_there_is_not_is_refused_when_the_class_is_made(base, name):
     with pytest.raises(UsageError, match=f"Wrong.{name}: there is no such hook"):
         type("Wrong", (base,), {name: lambda self, context, agent: None})
@@ -219,7 +221,15 @@ def test_a_hook_that_there_is_not_is_refused_when_the_class_is_made(base, name):
 
 @pytest.mark.parametrize(
     "hook",
-    [lambda self: None, lambda self, context: None, lambda self, context, agent, more, again: None, lambda self, context, *, agent: None, lambda: None, 5, "text"],
+    [
+        lambda self: None,
+        lambda self, context: None,
+        lambda self, context, agent, more, again: None,
+        lambda self, context, *, agent: None,
+        lambda: None,
+        5,
+        "text",
+    ],
 )
 def test_a_hook_with_the_wrong_signature_is_refused_when_the_class_is_made(hook):
     with pytest.raises(UsageError, match=r"Wrong.on_agent_start has the wrong signature.*on_agent_start\(context, agent\)"):

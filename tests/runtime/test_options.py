@@ -177,7 +177,7 @@ def test_one_name_in_place_of_several_is_refused():
 
 
 def test_settings_that_no_model_knows_are_refused_with_those_that_they_do():
-    with pytest.raises(UsageError, match="temperature.*extra"):
+    with pytest.raises(UsageError, match=r"temperature.*extra"):
         ModelOptions(temprature=1.0)
 
 

@@ -1,12 +1,14 @@
 """A run from outside: iterated, awaited, blocked on, left, from every kind of code."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from understudy.actors import Agent, ChatModelAgent, Parallel
-from understudy.runtime import ActorSystem, AgentEvent, Message, RunCancelled, Runner, RunStatus, ScriptedModel, UsageError
+from understudy.runtime import ActorSystem, AgentEvent, Message, RunCancelled, Runner, RunStatus, ScriptedModel, ToolCalls, UsageError
 
 
 class Counter(Agent):
@@ -283,3 +285,53 @@ def test_context_variables_of_the_caller_reach_the_agent(run):
         return (await Runner(Asks(name="a")).query("go")).final_output
 
     assert run(main()) == "ada"
+
+
+def test_whoever_is_cancelled_while_awaiting_it_takes_it_along(run):
+    async def main():
+        agent = Waiting()
+        a_run = Runner(agent).query("go")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(a_run, 0.02)
+        assert (await a_run).status == "cancelled"
+        assert agent.ended == ["CancelledError"]
+
+    run(main())
+
+
+def test_the_events_of_an_agent_tool_that_nobody_sees_leave_no_gap(run):
+    async def main():
+        inner = ChatModelAgent(name="inner", description="i", model=ScriptedModel(["in"]))
+        outer = ChatModelAgent(name="outer", model=ScriptedModel([ToolCalls(inner={"request": "x"}), "out"]), tools=[inner.as_tool()])
+        events = [event async for event in Runner(outer).query("go")]
+        assert [event.seq for event in events] == [1, 2, 3]
+
+    run(main())
+
+
+LEFT = """
+import asyncio
+from understudy.actors import Agent, Parallel
+from understudy.runtime import AgentEvent, Runner
+
+class Waits(Agent):
+    async def run(self, input, context):
+        try:
+            yield AgentEvent.say("x")
+            await asyncio.sleep(100)
+        finally:
+            print("closed")
+
+async def main():
+    run = Runner(Parallel(name="p", sub_agents=[Waits(name="a"), Waits(name="b")])).query("x")
+    await asyncio.sleep(0.01)
+    return run
+
+print(asyncio.run(main()).status.value)
+"""
+
+
+def test_a_program_that_ends_while_a_run_is_under_way_ends_it_without_a_word():
+    ended = subprocess.run([sys.executable, "-X", "dev", "-c", LEFT], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout.split() == ["closed", "closed", "cancelled"]
+    assert ended.stderr == ""
