@@ -7,8 +7,8 @@ Files, each importing only from those above it:
     tool_context, tool, tool_result     what a tool is given; what an agent can call; what the model is told of a result
     agent                               the base of every definition
     workflow                            Sequential, Loop, Parallel
-    middleware, tools_step              what stands around model and tools; one round of tool calls
     transfer                            handing over: the tool, its instruction, DeterministicTransfer; the exit tool
+    middleware, tools_step              what stands around model and tools; one round of tool calls
     answer                              the form that a final answer must have
     setup, react, chat_model_agent      what a model is shown; the loop; the agent that a chat model plays
     agent_tool                          an agent as a tool

@@ -15,6 +15,7 @@ from ..runtime.errors import ToolError
 from ..runtime.history import retold, select
 from .tool import Tool
 from .tool_context import ToolContext, ToolInterrupted
+from .transfer import text_argument
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -52,9 +53,9 @@ class AgentTool(Tool):
         if own["_full_history"]:
             invocation = outer.invocation
             entries = select(invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ())
-            asked = (*invocation.seat.scope.input.messages, *retold(entries, self.agent_name, skip_transfers=False))
+            asked = (*invocation.seat.scope.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
         else:
-            asked = (Message("user", _as_text(arguments) if own["_typed"] else str(arguments["request"])),)
+            asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
         given = AgentInput(asked, outer.streaming)
         outcome = await outer.call_agent(own["_tree"], given, shown=own["_emit_events"], tool=context.address_step)
         if outcome.kind == "failed":

@@ -5,15 +5,16 @@ Owns: its definition. What it does is in `react.py`, from a state that is nothin
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Literal, Self
 
 from ..runtime.chat import Message, MessageDelta
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput, Node
-from ..runtime.errors import UsageError
+from ..runtime.errors import AgentError, ModelRetry, UsageError
 from ..runtime.events import AgentEvent
 from ..runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
+from ..runtime.run_result import RunResult, RunStatus
 from ..runtime.runner import Runner
 from .agent import Agent
 from .middleware import Middleware
@@ -43,7 +44,7 @@ class ChatModelAgent(Agent):
         description: str = "",
         instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
         model: ChatModel | str | None = None,
-        tools: Sequence[Tool | Callable[..., Any]] = (),
+        tools: Iterable[Tool | Callable[..., Any]] = (),
         sub_agents: Sequence[Agent] = (),
         handoffs: Sequence[Any] = (),
         max_iterations: int = 20,
@@ -67,12 +68,16 @@ class ChatModelAgent(Agent):
         if handoffs or input_guardrails or output_guardrails:
             msg = f"agent {name!r}: handoffs and guardrails are not there yet. Give the agents as sub_agents."
             raise UsageError(msg, agent=name)
-        if max_iterations < 1:
-            msg = f"agent {name!r}: max_iterations={max_iterations} would never ask the model; give 1 or more."
-            raise UsageError(msg, agent=name)
-        if on_tool_error not in ("report", "raise"):
-            msg = f"agent {name!r}: on_tool_error={on_tool_error!r} is unknown; give 'report' or 'raise'."
-            raise UsageError(msg, agent=name)
+        _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
+        _check(name, "middleware", "a list of Middleware", isinstance(middleware, Iterable), middleware)
+        _check(name, "max_iterations", "a whole number, 1 or more", isinstance(max_iterations, int) and max_iterations >= 1, max_iterations)
+        _check(name, "instruction", "a text, or a function of the context", isinstance(instruction, str) or callable(instruction), instruction)
+        _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
+        _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
+        _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
+        _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
+        _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
+        _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
         self.instruction = instruction
         self.model = _as_model(model, name)
         self.tools = _as_tools(tools, exit_tool, name)
@@ -116,25 +121,35 @@ class ChatModelAgent(Agent):
         """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
         runner = self._runner_for(run_options)
         result = await runner.run(messages, **run_options)
-        result.raise_for_error()
+        self._check_completed(result)
         if result.final_message is None:
-            msg = f"agent {self.name!r} ended ({result.status.value}) without a message."
-            raise UsageError(msg, agent=self.name)
+            msg = f"agent {self.name!r} ended without a message."
+            raise AgentError(msg, agent=self.name)
         return result.final_message
 
-    async def stream(self, messages: str | Sequence[Message], **run_options: Any) -> AsyncIterator[MessageDelta | Message]:
-        """Run this agent, and yield the pieces of its messages as they come, and each message when it is whole. Raises what it failed with."""
+    def _check_completed(self, result: RunResult) -> None:
+        result.raise_for_error()
+        if result.status is RunStatus.INTERRUPTED:
+            msg = f"agent {self.name!r} was interrupted: it waits for something from outside. Run it with a Runner, which can be resumed."
+            raise AgentError(msg, agent=self.name)
+
+    async def stream(self, messages: str | Sequence[Message], **run_options: Any) -> AsyncIterator[MessageDelta | Message | ModelRetry]:
+        """Run this agent, and yield the pieces of its messages as they come, and each message when it is whole. Raises what it failed with.
+
+        A `ModelRetry` among them, which is not raised, says that the pieces of the message so far are void.
+        """
         runner = self._runner_for(run_options)
         run_options.setdefault("streaming", True)
         run = runner.run(messages, **run_options)
         try:
             async for event in run:
-                if event.error is not None:
-                    raise event.error
-                if event.delta is not None:
+                if isinstance(event.error, ModelRetry):
+                    yield event.error
+                elif event.delta is not None:
                     yield event.delta
                 elif event.message is not None:
                     yield event.message
+            self._check_completed(await run)
         finally:
             await run.aclose()
 
@@ -147,6 +162,13 @@ class ChatModelAgent(Agent):
         return self._runner
 
 
+def _check(name: str, parameter: str, wanted: str, good: bool, given: Any) -> None:  # noqa: FBT001 -- read where it is called
+    """Raise, if what was given for a parameter is none of what is wanted."""
+    if not good:
+        msg = f"agent {name!r}: {parameter}={given!r}: give {wanted}."
+        raise UsageError(msg, agent=name)
+
+
 def _as_model(model: Any, name: str) -> ChatModel:
     if isinstance(model, str):
         return OpenAIChatModel(model)
@@ -156,16 +178,14 @@ def _as_model(model: Any, name: str) -> ChatModel:
         except UsageError as problem:
             msg = f"agent {name!r} has no model: {problem} Or give it one: model=..."
             raise UsageError(msg, agent=name) from None
-    if not callable(getattr(model, "generate", None)):
+    if not callable(getattr(model, "generate", None)) or isinstance(model, type):
         msg = f"agent {name!r}: model={model!r} has no generate(): give a ChatModel, or the name of one of OpenAI's."
         raise UsageError(msg, agent=name)
     found: ChatModel = model
     return found
 
 
-def _as_tools(given: Sequence[Any], exit_given: Any, name: str) -> tuple[Tool, ...]:
-    if not given and not exit_given:
-        return ()
+def _as_tools(given: Iterable[Any], exit_given: Any, name: str) -> tuple[Tool, ...]:
     found: dict[str, Tool] = {}
     for one in (*given, *((default_exit_tool if exit_given is True else exit_given,) if exit_given else ())):
         made = one if isinstance(one, Tool) else _as_tool(one, name)
@@ -196,9 +216,10 @@ def _direct(names: Collection[str], tools: tuple[Tool, ...], agent_name: str) ->
     return wanted | {tool.name for tool in tools if tool.return_directly} if tools else wanted
 
 
-def _as_middleware(given: Sequence[Any], name: str) -> tuple[Middleware, ...]:
-    for one in given:
+def _as_middleware(given: Iterable[Any], name: str) -> tuple[Middleware, ...]:
+    found = tuple(given)
+    for one in found:
         if not isinstance(one, Middleware):
             msg = f"agent {name!r}: the middleware {one!r} is none: subclass understudy.actors.Middleware, and give an instance."
             raise UsageError(msg, agent=name)
-    return tuple(given)
+    return found

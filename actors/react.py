@@ -59,6 +59,9 @@ class React:
                 reply = _last_reply(said)
                 if await Round(setup.policy, context, hooked=self._hooked).play(calls, reply.tool_calls):
                     break
+            if context.invocation.transfer is not None:
+                break  # a tool has handed over, and control does not come back
+            if calls:
                 continue
             if said:
                 state = context.invocation.state or _NOTHING
@@ -153,7 +156,7 @@ class React:
                 if other.usage is not None and (reply is None or other.id != reply.id):
                     context.run.usage += other.usage
         if reply.tool_calls:
-            reply = _with_ids(reply)
+            reply = _with_ids(reply, said)
         if self._hooked:
             await context.call_hooks("on_model_end", agent, reply)
         return reply
@@ -225,9 +228,9 @@ def _unanswered(said: list[Message]) -> Sequence[ToolCall]:
     return ()
 
 
-def _with_ids(reply: Message) -> Message:
-    """The reply, each of whose calls has an id that no other has. Providers leave them out, or give one to several."""
-    seen: set[str] = set()
+def _with_ids(reply: Message, said: Sequence[Message]) -> Message:
+    """The reply, each of whose calls has an id that no other of this invocation has. Providers leave them out, or give one to several."""
+    seen = {call.id for message in said for call in message.tool_calls}
     calls = []
     for call in reply.tool_calls:
         calls.append(call if call.id and call.id not in seen else replace(call, id=f"call_{new_id()}"))

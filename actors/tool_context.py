@@ -12,7 +12,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from ..runtime.chat import ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.errors import UsageError
-from ..runtime.events import Action, AgentEvent
+from ..runtime.events import Action, AgentEvent, CustomAction, Interrupted
 from ..runtime.interrupt import AddressStep
 from ..runtime.options import tool_options
 from ..runtime.run_context import RunContext
@@ -107,7 +107,7 @@ class ToolContext:
 
     def send_action(self, action: Action) -> None:
         """Attach an action to this call's own event: `Exit()`, `BreakLoop()`, `TransferToAgent(...)`, `CustomAction(...)`. The last one counts."""
-        if not isinstance(action, Action):
+        if not isinstance(action, Action) or isinstance(action, Interrupted):
             msg = f"tool {self._call.name}: send_action({action!r}): give Exit(), BreakLoop(), TransferToAgent(...) or CustomAction(...)."
             raise UsageError(msg)
         self._action = action
@@ -117,8 +117,8 @@ class ToolContext:
         if not isinstance(event, AgentEvent):
             msg = f"tool {self._call.name}: emit({event!r}): give an AgentEvent."
             raise UsageError(msg)
-        if event.message is not None or event.error is not None:
-            msg = f"tool {self._call.name}: emit() takes events with custom_output, a delta or a CustomAction; messages and errors are the agent's to make."
+        if event.message is not None or event.error is not None or not isinstance(event.action, CustomAction | None):
+            msg = f"tool {self._call.name}: emit() takes events with custom_output, a delta or a CustomAction; all else is the agent's to make."
             raise UsageError(msg)
         if self._room is None:
             self._room = threading.Semaphore(_MOST_WAITING)
@@ -128,9 +128,8 @@ class ToolContext:
                 msg = f"tool {self._call.name}: {_MOST_WAITING} of its events wait to be shown. Await something between them, so that they can be."
                 raise UsageError(msg)
         else:
-            while not room.acquire(timeout=_LOOK_AGAIN):
-                if not self._agent.is_alive():
-                    return
+            while self._agent.is_alive() and not room.acquire(timeout=_LOOK_AGAIN):
+                pass
         self._agent.emit_soon(event, room.release)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
-from ..runtime.errors import ToolError
+from ..runtime.errors import AgentError, ToolError
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
 from .tool import Tool, ToolArgumentsError
 from .tool_context import ToolContext, ToolInterrupted
 from .tool_result import tool_content
+from .transfer import transfer_tool
 
 if TYPE_CHECKING:
     from .middleware import Middleware
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ApprovalRequest", "Round", "ToolPolicy"]
 
 _SECOND_TRANSFER: Final = "Multiple transfers detected, ignoring this one."
+_TRANSFER_AT_EXIT: Final = "The run ends here, ignoring this transfer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +70,25 @@ class Round:
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
-        first_transfer = next((call.id for call in all_calls if call.name == TRANSFER_TOOL and TRANSFER_TOOL in self._policy.tools), None)
-        last = first_transfer or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
+        exits = next((call.id for call in all_calls if call.name == self._policy.exit_name), None)
+        transfers = self._policy.tools.get(TRANSFER_TOOL) is transfer_tool
+        first_transfer = next((call.id for call in all_calls if call.name == TRANSFER_TOOL), None) if transfers else None
+        last = exits or first_transfer or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
         works = []
         for call in calls:
-            if call.name == TRANSFER_TOOL and first_transfer is not None and call.id != first_transfer:
-                works.append(self._ignore(call))
+            if transfers and call.name == TRANSFER_TOOL and call.id != last:
+                works.append(self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else _SECOND_TRANSFER))
             else:
                 works.append(self._make(call, comes_last=call.id == last))
         if len(works) == 1:
-            await works[0]
+            await self._guarded(works[0])
         elif self._policy.parallel:
             await self._all_at_once(works)
         else:
             await self._one_by_one(works)
+        if self._crash is not None:
+            msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {self._crash}"
+            raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
         ends = self._returned is not None and last not in self._failed and not self._errors and not self._interrupts
         if ends:
             self._context.state["returned"] = True
@@ -98,32 +105,32 @@ class Round:
         try:
             for task in tasks:
                 await task
-            if self._crash is not None:
-                raise self._crash
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _guarded(self, work: Awaitable[None]) -> None:
-        """These two would end the loop, and everybody on it, if they left a task of asyncio's."""
+        """What is no ordinary exception must not leave a task of asyncio's: it might end the loop, and everybody on it."""
         try:
             await work
-        except (KeyboardInterrupt, SystemExit) as crash:
+        except (asyncio.CancelledError, Exception):
+            raise
+        except BaseException as crash:  # noqa: BLE001 -- it is the end of the agent's actor
             self._crash = crash
 
     async def _one_by_one(self, works: list[Any]) -> None:
         try:
             for work in works:
-                if self._interrupts:
+                if self._interrupts or self._crash is not None:
                     break
-                await work
+                await self._guarded(work)
         finally:
             for work in works:
                 work.close()
 
-    async def _ignore(self, call: ToolCall) -> None:
-        await self._context.emit(AgentEvent.of(Message.tool(_SECOND_TRANSFER, call.id, call.name)))
+    async def _ignore(self, call: ToolCall, why: str) -> None:
+        await self._context.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result shown."""

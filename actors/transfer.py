@@ -16,10 +16,10 @@ from ..runtime.errors import UsageError
 from ..runtime.events import AgentEvent, Exit, TransferToAgent
 from ..runtime.history import TRANSFER_TOOL
 from .agent import Agent
-from .tool import Tool
+from .tool import Tool, ToolArgumentsError
 from .tool_context import ToolContext
 
-__all__ = ["DeterministicTransfer", "exit_tool", "transfer_instruction", "transfer_output", "transfer_tool"]
+__all__ = ["DeterministicTransfer", "exit_tool", "text_argument", "transfer_instruction", "transfer_output", "transfer_tool"]
 
 _INSTRUCTION: Final = """Available other agents: {agents}
 
@@ -42,14 +42,23 @@ def transfer_output(agent_name: str) -> str:
 
 
 async def _transfer(context: ToolContext, arguments: dict[str, Any]) -> str:
-    agent_name = str(arguments["agent_name"])
+    agent_name = text_argument(context, arguments, "agent_name")
     context.send_action(TransferToAgent(agent_name))
     return transfer_output(agent_name)
 
 
 async def _exit(context: ToolContext, arguments: dict[str, Any]) -> str:
     context.send_action(Exit())
-    return str(arguments["final_result"])
+    return text_argument(context, arguments, "final_result")
+
+
+def text_argument(context: ToolContext, arguments: dict[str, Any], name: str) -> str:
+    """The argument of that name. Raises, for the model to read, if it is no text."""
+    value = arguments[name]
+    if not isinstance(value, str):
+        msg = f"arguments of {context.tool_name} are not valid: {name}: should be a text (got {value!r})"
+        raise ToolArgumentsError(msg)
+    return value
 
 
 def _one_text(name: str, description: str) -> dict[str, Any]:

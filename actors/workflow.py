@@ -115,19 +115,20 @@ class Parallel(_Workflow):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         children: tuple[Node, ...] = context.node.children
         lanes = [Lane(context.invocation.lane) for _ in children]
-        outcomes = await self._play(context, children, lanes)
+        outcomes, cause = await self._play(context, children, lanes)
         await context.join(lanes)
-        context.last_cast = _joined(outcomes)
+        context.last_cast = cause or _joined(outcomes)
         return
         yield
 
-    async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> list[Outcome]:
-        """Let all of them play. Returns how each has ended that was begun."""
+    async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:
+        """Let all of them play. Returns how each has ended that was begun, and the failure for which the others were cancelled."""
         most = self.max_concurrency or len(children)
         outcomes: dict[int, Outcome] = {}
         ended = asyncio.Event()
         begun = 0
         to_begin = len(children)
+        cause: Outcome | None = None
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
                 reply = await context.begin_cast(children[begun], context.run_path, lanes[begun])
@@ -135,10 +136,12 @@ class Parallel(_Workflow):
                 begun += 1
             await ended.wait()
             ended.clear()
-            if self.on_error == "cancel" and to_begin and any(outcome.kind == "failed" for outcome in outcomes.values()):
-                to_begin = 0
-                await context.cancel_children()
-        return [outcomes[index] for index in sorted(outcomes)]
+            if self.on_error == "cancel" and cause is None:
+                cause = next((outcome for outcome in outcomes.values() if outcome.kind == "failed"), None)
+                if cause is not None:
+                    to_begin = 0
+                    await context.cancel_children()
+        return [outcomes[index] for index in sorted(outcomes)], cause
 
 
 class _Note:

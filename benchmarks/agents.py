@@ -41,7 +41,7 @@ INSTALL = r"pip install -e '.\[bench]'"  # as rich has it
 # By the workload's name, what belongs to it beside the measures whose titles begin so.
 WORKLOADS = {"W1": "definitions", "W6": "sessions", "W8": "imports"}
 
-# With more sessions than this, a contender is not tried: it would take minutes.
+# With more sessions than this, a contender is not tried: it would take too long.
 MOST_SESSIONS = {"openai-agents": 1_000}
 
 

@@ -15,12 +15,14 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 from .actor import Actor
+from .chat import Message, MessageDelta
 from .context import AgentContext
 from .definition import AgentInput
 from .delivery import OVER, deliver, finish
 from .errors import UsageError
-from .events import AgentEvent
-from .history import HistoryEntry, retold, select
+from .events import Action, AgentEvent, TransferToAgent
+from .history import HistoryEntry, retold, select, without_transfers
+from .hooks import call_hooks
 from .invocation import Invocation
 from .monitor import logger
 from .outcome import CANCELLED, FINISHED, Outcome
@@ -28,7 +30,6 @@ from .protocol import Emitted, Ended
 from .run_context import RunContext
 
 if TYPE_CHECKING:
-    from .chat import Message
     from .ref import ActorRef
 
 __all__ = ["AgentActor"]
@@ -40,13 +41,12 @@ _STRETCH: Final = 32
 class AgentActor(Actor):
     """One invocation of one agent."""
 
-    __slots__ = ("_context", "_invocation", "_skip_transfers", "_supervisor")
+    __slots__ = ("_context", "_invocation", "_supervisor")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], *, streaming: bool, skip_transfers: bool) -> None:
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], *, streaming: bool) -> None:
         super().__init__()
         self._invocation = invocation
         self._supervisor = supervisor
-        self._skip_transfers = skip_transfers
         self._context = AgentContext(invocation, run, supervisor, self._cell.system, streaming=streaming)
         invocation.cell = self._cell
 
@@ -83,7 +83,8 @@ class AgentActor(Actor):
         invocation, context = self._invocation, self._context
         source = invocation.handed_over_by
         if source is not None:
-            await context.call_hooks("on_transfer", source.agent, agent)
+            await call_hooks(context.run.hooks, None, "on_transfer", None, context.run, source.agent, agent)
+            await call_hooks(None, agent.hooks, "on_transfer", None, context.run, agent, source.agent)
         if invocation.seat.parent is None and source is None:
             await context.call_hooks("on_run_start", invocation.seat.scope.input)
         await context.call_hooks("on_agent_start", agent, agent_name="on_start")
@@ -101,6 +102,8 @@ class AgentActor(Actor):
             async for event in stream:
                 if type(event) is not AgentEvent:
                     raise _no_event(agent, event)
+                if event.message is None or type(event.message) is not Message or event.action is not None:
+                    _check_event(agent, event)
                 await context.emit(event)
                 if invocation.outcome is not None:
                     break
@@ -138,13 +141,16 @@ class AgentActor(Actor):
         if not invocation.since and invocation.lane.parent is None:
             return asked  # nothing has been said yet
         entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path)
-        return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._skip_transfers)), streaming)
+        return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
 
     async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> tuple[Message, ...]:
         invocation = self._invocation
         entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
         seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path)
-        entries += [HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=entry.message) for entry in seen]
+        for entry in seen:
+            message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
+            if message is not None:
+                entries.append(HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message))
         result = rewriter(entries)
         if inspect.isawaitable(result):
             result = await result
@@ -173,6 +179,25 @@ def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
 async def _closable(stream: Any) -> AsyncIterator[Any]:
     async for event in stream:
         yield event
+
+
+def _check_event(agent: Any, event: AgentEvent) -> None:
+    """Raise, if what an agent of the user's has put into an event is not what belongs there."""
+    wanted: tuple[tuple[str, Any, str], ...] = (
+        ("message", Message, "a Message"),
+        ("delta", MessageDelta, "a MessageDelta"),
+        ("action", Action, "Exit(), TransferToAgent(...), BreakLoop() or CustomAction(...)"),
+        ("error", Exception, "an exception"),
+    )
+    for field, kind, what in wanted:
+        value = getattr(event, field)
+        if value is not None and not isinstance(value, kind):
+            msg = f"agent {agent.name!r} yielded an event with {field}={value!r}: give {what}."
+            raise UsageError(msg, agent=agent.name)
+    action = event.action
+    if isinstance(action, TransferToAgent) and not isinstance(action.agent_name, str):
+        msg = f"agent {agent.name!r} yielded {action!r}: give the name of an agent."
+        raise UsageError(msg, agent=agent.name)
 
 
 def _no_event(agent: Any, event: Any) -> Exception:

@@ -51,7 +51,7 @@ class Definition(Protocol):
 class Node:
     """A definition in its place in a tree."""
 
-    __slots__ = ("agent", "children", "detached", "inner", "kept", "name", "parent", "targets")
+    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "name", "parent", "targets")
 
     def __init__(self, agent: Any, parent: Node | None) -> None:
         self.agent = agent
@@ -59,6 +59,7 @@ class Node:
         self.parent = parent
         self.children: tuple[Node, ...] = ()
         self.inner: Node | None = None  # of what this one stands in front of
+        self.front: Node = self  # the outermost one that stands in front of this one
         self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
         self.kept: Any = None  # what the definition has worked out once for this place
         self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
@@ -116,6 +117,9 @@ def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
     node.children = tuple(_build(child, node, path) for child in agent.sub_agents)
     if agent.wrapped is not None:
         node.inner = _build(agent.wrapped, None, path)
+        at: Node | None = node
+        while at is not None:
+            at.front, at = node, at.inner
     targets = list(node.children) if agent.hands_over else []
     if node.inner is not None and node.inner.agent.hands_over:
         targets += node.inner.children
@@ -129,7 +133,7 @@ def _check_names(root: Node) -> None:
     by_name: dict[str, Node] = {}
     for node in root.walk():
         other = by_name.setdefault(node.name, node)
-        if other is node or other.inner is node or node.inner is other:
+        if other.front is node.front:
             continue
         if _by_position(other, node):
             continue

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from .chat import Message, Part, TextPart, ToolCall
 
-__all__ = ["TRANSFER_TOOL", "Entry", "HistoryEntry", "HistoryPolicy", "HistoryRewriter", "Lane", "complete_calls", "retold", "select"]
+__all__ = ["TRANSFER_TOOL", "Entry", "HistoryEntry", "HistoryPolicy", "HistoryRewriter", "Lane", "complete_calls", "retold", "select", "without_transfers"]
 
 TRANSFER_TOOL: Final = "transfer_to_agent"
 """The name of the one tool by which an agent hands over to another."""

@@ -53,7 +53,9 @@ class Invocation:
     __slots__ = (
         "address",
         "broke",
+        "cancelled",
         "cell",
+        "ended",
         "given",
         "handed_over_by",
         "id",
@@ -62,6 +64,7 @@ class Invocation:
         "messages",
         "node",
         "outcome",
+        "playing",
         "run_path",
         "saved",
         "seat",
@@ -90,4 +93,7 @@ class Invocation:
         self.outcome: Outcome | None = None  # it has exited, failed or was interrupted
         self.transfer: str | None = None  # to whom it wants to hand over
         self.broke = False  # whether it has broken the loop around it
-        self.cell: Cell | None = None  # its actor's, while there is one
+        self.cell: Cell | None = None  # its actor's, while it has not ended
+        self.playing = 0  # how many seats it has filled that are not empty yet
+        self.cancelled = False  # whether the supervisor has ended it
+        self.ended: tuple[Outcome, str | None] | None = None  # what it has reported, while others that it has cast are still at work

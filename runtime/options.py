@@ -81,7 +81,7 @@ def as_options(given: OptionsLike) -> tuple[Options, ...]:
     for one in given:
         if isinstance(one, Options):
             found.append(one)
-        elif isinstance(one, Mapping):
+        elif isinstance(one, Mapping) and all(isinstance(key, str) for key in one):
             found.append(Options(**one))
         else:
             raise _no_options(one)

@@ -84,11 +84,11 @@ class Ended:
 
 
 class Crashed:
-    """To the supervisor, from itself: an agent's actor is no more."""
+    """To the supervisor: an agent's actor is no more, and had not reported its end. Without an error, it was stopped."""
 
     __slots__ = ("error", "invocation")
 
-    def __init__(self, invocation: Invocation, error: BaseException) -> None:
+    def __init__(self, invocation: Invocation, error: BaseException | None) -> None:
         self.invocation = invocation
         self.error = error
 

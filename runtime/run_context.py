@@ -18,7 +18,7 @@ __all__ = ["RunContext"]
 class RunContext:
     """One run, as hooks and callbacks see it."""
 
-    __slots__ = ("context", "hooks", "models", "options", "run_id", "session", "session_id", "usage")
+    __slots__ = ("context", "hooks", "models", "options", "run_id", "session", "session_id", "skip_transfers", "usage")
 
     def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
         self.run_id = run_id
@@ -27,6 +27,8 @@ class RunContext:
         self.options = options
         self.hooks = hooks
         self.usage = Usage()
+        self.skip_transfers = False
+        """Whether agents are given what others have said without the transfers among them."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id

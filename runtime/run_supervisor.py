@@ -6,6 +6,8 @@ actor of the run, follows transfers, counts them, and tells a parent how its chi
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 from dataclasses import replace
 from time import time
@@ -16,12 +18,12 @@ from .agent_actor import AgentActor
 from .definition import AgentInput, Node
 from .delivery import OVER, finish, finish_last, hand
 from .envelope import MailboxSettings
-from .errors import AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
+from .errors import ActorDeadError, AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
 from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from .history import Entry, Lane
 from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
-from .messages import Failed, Terminated
+from .messages import Failed
 from .outcome import EXITED, Outcome
 from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
 from .run_context import RunContext
@@ -42,16 +44,13 @@ _PERFORM: Final = Perform()
 class RunSupervisor(Actor):
     """One run."""
 
-    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_skip_transfers", "_streaming", "_timer", "_transfers")
+    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_streaming", "_timer", "_transfers")
 
-    def __init__(
-        self, root: Node, context: RunContext, record: RunRecord, *, given: AgentInput, max_transfers: int, skip_transfers: bool, timeout: float | None
-    ) -> None:
+    def __init__(self, root: Node, context: RunContext, record: RunRecord, *, given: AgentInput, max_transfers: int, timeout: float | None) -> None:
         super().__init__()
         self._context = context
         self._record = record
         self._max_transfers = max_transfers
-        self._skip_transfers = skip_transfers
         self._streaming = given.streaming
         self._seq = 0
         self._transfers = 0
@@ -88,8 +87,6 @@ class RunSupervisor(Actor):
             return self._cancel(message.reason)
         if kind is CancelChildren:
             return self._cancel_children(message.parent)
-        if kind is Terminated:
-            return self._terminated(message)
         msg = f"{self} is given {message!r}, which it does not know."
         raise UnderstudyError(msg, run=self._context.run_id, message=message)
 
@@ -99,25 +96,25 @@ class RunSupervisor(Actor):
         ref: ActorRef[AgentActor] = self._cell.system._spawn(
             AgentActor,
             (invocation, self._context, self.actor_ref),
-            {"streaming": self._streaming, "skip_transfers": self._skip_transfers},
+            {"streaming": self._streaming},
             name=invocation.node.name,
             parent=self._cell,
             supervision=None,
             mailbox=_UNBOUNDED,
         )
         self._live[ref._cell] = invocation
-        if invocation.node.agent.on_failure is not None:
-            self.watch(ref)
+        ref._cell.ended = [cast("Any", _Gone(self.actor_ref, invocation))]
         hand(ref, _PERFORM)
 
     def _cast(self, request: Cast) -> None:
-        if self._ending:
+        if self._ending or request.parent.cell is None:
             request.reply.set_result(Outcome("cancelled"))
             return
         parent = request.parent
         scope = request.scope or parent.seat.scope
         address = parent.address if request.tool is None else (*parent.address, request.tool)
         loop = request.loop if request.loop is not None else parent.seat.loop if request.scope is None else None
+        parent.playing += 1
         seat = Seat(parent, scope, address, loop, request.reply)
         run_path = request.base if request.node.parent is None and parent.node.inner is request.node else (*request.base, request.node.name)
         self._begin(Invocation(request.node, run_path, request.lane, seat, request.given, None))
@@ -127,10 +124,24 @@ class RunSupervisor(Actor):
         if invocation.cell is not None:
             self._live.pop(invocation.cell, None)
             invocation.cell = None
+        if outcome.kind == "cancelled" and outcome.error is None and not invocation.cancelled and not self._ending:
+            # Not by us: its own code has done it, or whoever ends the loop.
+            error = self._attributed(asyncio.CancelledError("its task was cancelled, and not by the run"), invocation.node)
+            self._write(invocation, AgentEvent(error=error))
+            outcome = Outcome("failed", error)
+        if invocation.playing:
+            # It has left others at work, which nobody waits for any more.
+            invocation.ended = (outcome, ended.transfer)
+            self._cancel_children(invocation)
+            return None
+        return self._follow(invocation, outcome, ended.transfer)
+
+    def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
+        """The agent has ended, and all that it has cast: the next one takes its seat, or it is empty."""
         if self._ending:
             outcome = Outcome("cancelled")
-        elif ended.transfer is not None and outcome.kind == "finished":
-            failure = self._transfer(invocation, ended.transfer, outcome)
+        elif transfer is not None and outcome.kind == "finished":
+            failure = self._transfer(invocation, transfer, outcome)
             if failure is None:
                 return None
             outcome = Outcome("failed", failure)
@@ -173,6 +184,11 @@ class RunSupervisor(Actor):
                 outcome = replace(outcome, kind=kind, message=seat.scope.last_message, broke=False)
             if seat.future is not None and not seat.future.done():
                 seat.future.set_result(outcome)
+            parent = seat.parent
+            parent.playing -= 1
+            if not parent.playing and parent.ended is not None:
+                (last, transfer), parent.ended = parent.ended, None
+                return self._follow(parent, last, transfer)
         if self._ending and not self._live:
             return self._leave()
         return None
@@ -235,34 +251,22 @@ class RunSupervisor(Actor):
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         invocation = self._live.get(ref._cell)
-        if invocation is None:
-            return Stop()
-        restart: Directive | None = invocation.node.agent.on_failure
-        if restart is None or self._ending:
-            self.actor_ref.tell(Crashed(invocation, error))
-            return Stop()
+        restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
+        if invocation is None or restart is None or self._ending or invocation.cancelled:
+            return Stop()  # and its end is told
+        self._cancel_children(invocation)
         invocation.state = None if invocation.saved is None else invocation.saved.copy()
         ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
         return restart
 
-    def _terminated(self, message: Terminated) -> Any:
-        """An actor that was to be restarted has ended: as often as it may."""
-        invocation = self._live.get(message.ref._cell)
-        if invocation is None:
+    def _crashed(self, invocation: Invocation, error: BaseException | None) -> Any:
+        if invocation.cell is None:
             return None
-        reason = message.reason
-        error = reason.error if isinstance(reason, Failed) else RunCancelled("its actor was stopped", run=self._context.run_id)
-        return self._crashed(invocation, error)
-
-    def _crashed(self, invocation: Invocation, error: BaseException) -> Any:
-        if invocation.cell is None or self._live.pop(invocation.cell, None) is None:
-            return None
-        invocation.cell = None
-        if self._ending:
-            return self._settle(invocation.seat, Outcome("cancelled"))
-        attributed = self._attributed(error, invocation.node)
+        if self._ending or invocation.cancelled:
+            return self._ended(Ended(invocation, Outcome("cancelled")))
+        attributed = self._attributed(error or RunCancelled("its actor was stopped"), invocation.node)
         self._write(invocation, AgentEvent(error=attributed))
-        return self._settle(invocation.seat, Outcome("failed", attributed))
+        return self._ended(Ended(invocation, Outcome("failed", attributed)))
 
     # --- the end ---
 
@@ -283,8 +287,8 @@ class RunSupervisor(Actor):
         self._record.show(stamp(AgentEvent(), name, (name,), None, error, self._seq, time(), context.run_id, ""))
         if not self._live:
             return self._leave()
-        for cell in tuple(self._live):
-            _end(cell)
+        for cell, invocation in tuple(self._live.items()):
+            _end(cell, invocation)
         return None
 
     def _cancel_children(self, parent: Invocation) -> None:
@@ -294,7 +298,7 @@ class RunSupervisor(Actor):
             while above is not None and above is not parent:
                 above = above.seat.parent
             if above is parent:
-                _end(cell)
+                _end(cell, invocation)
 
     def _leave(self) -> Any:
         """All agents have ended: so does the run."""
@@ -327,7 +331,25 @@ def _heed(invocation: Invocation, event: AgentEvent) -> None:
         invocation.broke = True
 
 
-def _end(cell: Cell) -> None:
-    """Cut short what an agent's actor is at, and let it end. It reports that itself; one that waits for its restart is heard of by its end."""
+class _Gone:
+    """Told by an agent's actor, as the very last, that it has ended: in case that it could not report it itself."""
+
+    __slots__ = ("_invocation", "_supervisor")
+
+    def __init__(self, supervisor: ActorRef[Any], invocation: Invocation) -> None:
+        self._supervisor = supervisor
+        self._invocation = invocation
+
+    def settle(self, _value: Any = None) -> None:
+        cell = self._invocation.cell
+        if cell is not None:
+            ending = cell.ending
+            with contextlib.suppress(ActorDeadError):
+                self._supervisor.tell(Crashed(self._invocation, ending.error if isinstance(ending, Failed) else None))
+
+
+def _end(cell: Cell, invocation: Invocation) -> None:
+    """Cut short what an agent's actor is at, and let it end. It reports that itself; one that cannot, because it never began, is heard of by its end."""
+    invocation.cancelled = True
     cell.cancel_handler()
     finish(cell.own_ref())

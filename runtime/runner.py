@@ -116,6 +116,7 @@ class Runner:
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
         run_id = new_id()
         context = RunContext(run_id, session_id, SessionValues(session_values), as_options(options), self.hooks)
+        context.skip_transfers = self.skip_transfer_messages
         record = RunRecord(context, self._tree.name, self.event_buffer)
         run = Run(run_id, record, self._place, partial(self._launch, context, record, given, timeout), checkpoint_id, self._starting)
         if _running_loop() is not None:
@@ -154,7 +155,7 @@ class Runner:
         return system._spawn(
             RunSupervisor,
             (self._tree, context, record),
-            {"given": given, "max_transfers": self.max_transfers, "skip_transfers": self.skip_transfer_messages, "timeout": timeout},
+            {"given": given, "max_transfers": self.max_transfers, "timeout": timeout},
             name=None,
             parent=None,
             supervision=None,

@@ -32,11 +32,16 @@ class Supervisor(Agent):
         if on_error not in ("abort", "report"):
             msg = f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give 'abort' or 'report'."
             raise UsageError(msg, agent=supervisor.name)
+        if not supervisor.hands_over or supervisor.wrapped is not None:
+            msg = f"Supervisor: {supervisor.name!r} is a {type(supervisor).__name__}, which decides nothing. Give an agent that can hand over."
+            raise UsageError(msg, agent=supervisor.name)
         if supervisor.sub_agents:
             msg = f"Supervisor: {supervisor.name!r} has sub-agents of its own. Give all of them here: sub_agents=[...]."
             raise UsageError(msg, agent=supervisor.name)
         back = _Reporting if on_error == "report" else DeterministicTransfer
         team = tuple(back(agent, to=[supervisor.name]) for agent in sub_agents)
+        for member in team:
+            member.disallow_transfer_to_parent = False  # by itself it may not; but it always hands back
         super().__init__(
             name=supervisor.name,
             description=supervisor.description,

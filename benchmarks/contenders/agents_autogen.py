@@ -1,4 +1,8 @@
-"""autogen-agentchat: `await AssistantAgent(...).run(task=...)`. Its agents keep their conversation, so each run has an agent of its own."""
+"""autogen-agentchat: `await AssistantAgent(...).run(task=...)`. Its agents keep their conversation.
+
+Runs that come one after the other share an agent, which is reset before each: that is quicker than to make a new one, and without it every run would be
+slower than the one before. Runs that live at once have an agent each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 
 from autogen_agentchat.agents import AssistantAgent
-from autogen_core import FunctionCall
+from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import FunctionTool
 
@@ -16,6 +20,7 @@ from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, 
 __all__ = ["AutogenAgentChat"]
 
 NO_TRANSFER = "needs a team (Swarm), not measured"
+RESET = "the time includes resetting the agent, because it keeps its conversation"
 OWN_AGENT = "the time includes making an agent, because it keeps its conversation"
 
 
@@ -93,7 +98,7 @@ INSTANT = Instant()
 class AutogenAgentChat(AgentContender):
     key = "autogen-agentchat"
     title = "autogen-agentchat"
-    what = "AssistantAgent.run, a new agent for each run"
+    what = "AssistantAgent.run; the agent reset before each run or, of runs at once, new for each"
     distribution = "autogen-agentchat"
     cannot: ClassVar[dict[str, str]] = {
         "transfer": NO_TRANSFER,
@@ -102,7 +107,8 @@ class AutogenAgentChat(AgentContender):
         "tool_thread": "as the async one, in an executor; not measured",
     }
     differs: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("turn", "turns_at_once", "turns_alive", "tool"), OWN_AGENT),
+        **dict.fromkeys(("turn", "tool"), RESET),
+        **dict.fromkeys(("turns_at_once", "turns_alive"), OWN_AGENT),
         "in_sequence": "ten runs, one after the other, without its teams",
         "in_parallel": "a hundred runs, gathered, without its teams",
     }
@@ -116,12 +122,28 @@ class AutogenAgentChat(AgentContender):
         tools: list[Any] = [TOOL] if what == "tool" else []
         return lambda: _run(model, tools)
 
+    def once_alone(self, what: What) -> Once:
+        agent = _agent(INSTANT if what == "turn" else CallsTool(), [TOOL] if what == "tool" else [])
+
+        async def once() -> str:
+            await agent.on_reset(CancellationToken())
+            return await _answer(agent)
+
+        return once
+
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         model = Sleeping(seconds, on_call)
         return lambda _number: _run(model, [])
 
 
+def _agent(model: ChatCompletionClient, tools: list[Any]) -> AssistantAgent:
+    return AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True) if tools else AssistantAgent("a", model)
+
+
 async def _run(model: ChatCompletionClient, tools: list[Any]) -> str:
-    agent = AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True) if tools else AssistantAgent("a", model)
+    return await _answer(_agent(model, tools))
+
+
+async def _answer(agent: AssistantAgent) -> str:
     result = await agent.run(task=QUESTION)
     return str(result.messages[-1].content)  # type: ignore[union-attr]

@@ -349,7 +349,6 @@ def test_an_interrupt_goes_out_as_one_event_of_the_outer_agent(actor):
     assert (event.agent_name, event.run_path) == ("outer", ("outer",))
 
 
-@pytest.mark.xfail(strict=True, reason="agent_tool.py _play: retold(..., skip_transfers=False)")
 def test_full_history_leaves_out_transfers_where_the_runner_does(actor):
     inner = actor("inner", "hello")
     router = chat("R", ToolCalls(transfer_to_agent={"agent_name": "outer"}), sub_agents=[outer_of(inner, full_history=True)])

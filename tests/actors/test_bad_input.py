@@ -52,17 +52,6 @@ WRONG = {
     "unknown history": ({"history": "all"}, "history='all'"),
     "on_failure that is none": ({"on_failure": True}, "on_failure"),
     "exit_tool that is none": ({"exit_tool": "exit"}, "exit"),
-}
-
-
-@pytest.mark.parametrize(("given", "words"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_when_the_agent_is_made(given, words):
-    with pytest.raises(UsageError, match=words) as problem:
-        ChatModelAgent(**{"name": "mine", "model": MODEL, **given})
-    assert "'mine'" in str(problem.value)
-
-
-LATE = {
     "one middleware, not in a list": ({"middleware": Nothing()}, "middleware"),
     "one tool, not in a list": ({"tools": echo}, "tools"),
     "one function, not in a list": ({"tools": print}, "tools"),
@@ -78,9 +67,8 @@ LATE = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="it is taken, and breaks later, or raises an error of Python's that names neither the agent nor the parameter")
-@pytest.mark.parametrize(("given", "words"), LATE.values(), ids=LATE)
-def test_what_is_of_a_wrong_type_is_said_when_the_agent_is_made(given, words):
+@pytest.mark.parametrize(("given", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_when_the_agent_is_made(given, words):
     with pytest.raises(UsageError, match=words) as problem:
         ChatModelAgent(**{"name": "mine", "model": MODEL, **given})
     assert "'mine'" in str(problem.value)
@@ -140,7 +128,6 @@ def test_a_tool_named_as_the_transfer_beside_sub_agents_is_refused(made):
         Runner(agent)
 
 
-@pytest.mark.xfail(strict=True, reason="a tool of that name is taken for the transfer, and ends the agent")
 def test_without_anybody_to_hand_over_to_that_name_is_free():
     made = tool(name="transfer_to_agent")(lambda where: f"went {where}")
     model = ScriptedModel([ToolCalls(transfer_to_agent={"where": "home"}), "done"])
@@ -173,11 +160,11 @@ def test_a_query_is_a_text():
 # --- what is right, although it looks wrong ---
 
 
-def test_functions_become_tools_and_generators_of_tools_are_taken():
+def test_functions_become_tools_and_one_name_may_stand_for_several():
     def plain(text: str) -> str:
         return text
 
     by_hand = Tool(name="by_hand", call=lambda context, arguments: "x")
-    agent = ChatModelAgent(name="mine", model=MODEL, tools=(one for one in (plain, by_hand)), return_directly="plain", model_settings=ModelSettings())
+    agent = ChatModelAgent(name="mine", model=MODEL, tools=(plain, by_hand), return_directly="plain", model_settings=ModelSettings())
     assert [one.name for one in agent.tools] == ["plain", "by_hand"]
     assert agent.return_directly == {"plain"}

@@ -323,6 +323,15 @@ def test_a_model_that_raises_fails_the_agent(error):
         assert result.error is error
 
 
+@pytest.mark.xfail(strict=True, reason="only Message itself is taken")
+def test_a_model_may_return_a_message_of_a_class_of_its_own():
+    class Annotated(Message):
+        pass
+
+    result = play(ChatModelAgent(name="a", model=Model(Annotated("assistant", "hi"))))
+    assert result.final_output == "hi"
+
+
 def test_a_model_whose_generate_is_no_coroutine_function_fails_the_agent():
     class Sync:
         def generate(self, request):

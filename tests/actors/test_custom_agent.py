@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from understudy.actors import Agent, AgentInput, Sequential
-from understudy.runtime import AgentEvent, CustomAction, Exit, Message, Runner, RunStatus, UsageError
+from understudy.runtime import AgentEvent, CustomAction, Exit, Message, Runner, RunStatus, TransferToAgent, UsageError
 
 
 def play(agent, **options):
@@ -373,3 +373,15 @@ def test_state_is_each_invocation_s_own(actor):
     runner.query("q").result()
     runner.query("q").result()
     assert seen == [{}, {"n": 1}] * 2
+
+
+@pytest.mark.xfail(strict=True, reason="run_supervisor.py _write: what an event holds is not looked at")
+@pytest.mark.parametrize(
+    "event",
+    [AgentEvent.of(action="exit"), AgentEvent.of(action=Exit), AgentEvent.of(message="text"), AgentEvent.of(action=TransferToAgent(None))],
+    ids=["text", "class", "message", "nobody"],
+)
+def test_an_event_that_holds_something_else_than_it_should_is_an_error_that_says_so(actor, event):
+    result = play(actor("A", event, "never"))
+    assert isinstance(result.error, UsageError)
+    assert "'A'" in str(result.error)

@@ -7,13 +7,6 @@ import pytest
 from understudy.actors import Agent, Loop, Parallel, Sequential
 from understudy.runtime import AgentEvent, Runner, RunStatus
 
-HANGS_UNBEGUN = pytest.mark.xfail(
-    run=False, reason="run_supervisor.py _end: one that was cancelled before its first step never reports its end, and the run hangs"
-)
-HANGS_BEHIND = pytest.mark.xfail(
-    run=False, reason="run_supervisor.py _settle: a child that still plays when its parent ends is ended by nobody, and the run hangs"
-)
-
 
 async def forever(_context):
     await asyncio.Event().wait()
@@ -34,7 +27,6 @@ async def end_of(one):
     return await asyncio.wait_for(wait(), 3)
 
 
-@HANGS_UNBEGUN
 @pytest.mark.parametrize("turns", range(9))
 @pytest.mark.parametrize("says", [(), ("m",)])
 def test_a_loop_that_never_waits_is_cancelled_in_any_phase(run, actor, turns, says):
@@ -47,7 +39,6 @@ def test_a_loop_that_never_waits_is_cancelled_in_any_phase(run, actor, turns, sa
     run(main())
 
 
-@HANGS_UNBEGUN
 @pytest.mark.parametrize("turns", range(9))
 @pytest.mark.parametrize("workflow", ["loop", "sequence", "parallel"])
 def test_a_run_is_cancelled_in_any_phase(run, actor, turns, workflow):
@@ -69,9 +60,10 @@ def test_a_run_is_cancelled_in_any_phase(run, actor, turns, workflow):
 class GivesUp(Agent):
     """Waits a little for its child, and then no longer."""
 
-    def __init__(self, child):
+    def __init__(self, child, reached):
         super().__init__(name="A")
         self.child = child
+        self.reached = reached
 
     async def run(self, input, context):  # noqa: A002
         try:
@@ -86,25 +78,25 @@ class Forgets(GivesUp):
 
     async def run(self, input, context):  # noqa: A002
         task = asyncio.create_task(context.cast(self.child))
-        await asyncio.sleep(0)
+        await self.reached.wait()
         yield AgentEvent.say("gave up")
         task.cancel()
 
 
-@HANGS_BEHIND
 @pytest.mark.parametrize("parent", [GivesUp, Forgets])
 def test_a_child_that_is_left_behind_ends_with_its_parent(run, lines, actor, parent):
     async def main():
-        ended = []
+        ended, reached = [], asyncio.Event()
 
         async def tidy(context):
             try:
+                reached.set()
                 await forever(context)
             finally:
                 ended.append(context.agent_name)
 
         child = Sequential(name="C", sub_agents=[actor("D", "d", tidy, "never")])
-        result = await end_of(Runner(Sequential(name="S", sub_agents=[parent(child), actor("Z", "z")])).query("q"))
+        result = await end_of(Runner(Sequential(name="S", sub_agents=[parent(child, reached), actor("Z", "z")])).query("q"))
         assert result.status is RunStatus.COMPLETED
         assert lines(result)[-2:] == ['A [S,A] assistant "gave up"', 'Z [S,A,Z] assistant "z"']
         assert ended == ["D"]
@@ -112,7 +104,6 @@ def test_a_child_that_is_left_behind_ends_with_its_parent(run, lines, actor, par
     run(main())
 
 
-@pytest.mark.xfail(strict=True, reason="workflow.py _joined: the first child's error counts, though it came of the cancelling")
 def test_the_error_for_which_the_others_were_cancelled_is_the_parallel_s(run, actor):
     class Untidy(Agent):
         async def run(self, input, context):  # noqa: A002
@@ -177,7 +168,6 @@ def test_what_an_agent_cancels_within_itself_is_its_own_affair(run, inside):
     run(main())
 
 
-@pytest.mark.xfail(strict=True, reason="agent_actor.py _is_cancelled: whoever cancels its own task is taken for one that somebody else has cancelled")
 def test_an_agent_that_cancels_its_own_task_has_crashed(run, actor):
     async def cancel(_context):
         task = asyncio.current_task()

@@ -257,7 +257,6 @@ def test_what_cannot_be_a_supervisor_is_refused(actor):
         Supervisor(supervisor="S", sub_agents=[])
 
 
-@pytest.mark.xfail(strict=True, reason="supervisor.py __init__: what cannot lead, because it does not decide who is next, is taken")
 def test_what_does_not_decide_who_is_next_cannot_lead(actor):
     for leader in (Sequential(name="S", sub_agents=[]), DeterministicTransfer(actor("S"), to=["A"])):
         with pytest.raises(UsageError, match="'S'"):

@@ -188,7 +188,6 @@ def test_the_context_says_where_the_tool_is_called():
     assert result.session_values == {"n": 2}
 
 
-@pytest.mark.xfail(strict=True, reason="a provider may repeat the id of an earlier reply: then two calls have one key")
 def test_each_call_has_an_idempotency_key_of_its_own():
     keys = []
 

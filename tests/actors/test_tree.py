@@ -209,7 +209,6 @@ def test_a_deep_tree(actor):
     assert len(result.events[-1].run_path) == 100
 
 
-@pytest.mark.xfail(strict=True, reason="runtime/definition.py _check_names: what is wrapped twice is taken for two agents")
 def test_an_agent_may_be_made_to_hand_over_twice(actor):
     root = actor("R", [TransferToAgent("X")], ["end"], sub_agents=[DeterministicTransfer(DeterministicTransfer(actor("X", "x"), to=["R"]), to=["R"])])
     Runner(root)

@@ -1,5 +1,6 @@
 """Any tree of workflows plays as the rules of `Sequential`, `Loop` and `Parallel` say, told a second time as a plain function."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
@@ -142,3 +143,59 @@ def test_a_tree_in_a_deeper_place_plays_the_same(actor, lines, tree, depth):
     shallow, found = (Runner(one).query("q").result(10) for one in (bare, deep))
     assert [event.run_path[depth:] for event in found.events] == [event.run_path for event in shallow.events]
     assert found.status is shallow.status
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TREES)
+def test_with_room_for_one_event_a_consumer_sees_the_same(run, actor, lines, tree):
+    named(tree, iter(range(100)))
+    model = Model()
+    model.play(tree, (), None, [], [])
+
+    async def main():
+        return [event async for event in Runner(build(tree, actor, []), event_buffer=1).query("q")]
+
+    assert lines(run(main())) == model.lines
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TREES, st.integers(0, 4), st.sampled_from([1, 2, 1024]))
+def test_a_consumer_that_goes_away_after_any_event_leaves_nothing_behind(run, actor, lines, tree, seen, room):
+    named(tree, iter(range(100)))
+    model = Model()
+    model.play(tree, (), None, [], [])
+
+    async def main():
+        one, found = Runner(build(tree, actor, []), event_buffer=room).query("q"), []
+        events = aiter(one)
+        async for event in events:
+            found.append(event)
+            if len(found) > seen:
+                break
+        await one.aclose()
+        return found
+
+    assert lines(run(main())) == model.lines[: seen + 1]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TREES, st.integers(0, 30))
+def test_a_run_that_is_cancelled_at_any_time_has_shown_a_beginning_of_it_and_ends(run, actor, lines, tree, turns):
+    named(tree, iter(range(100)))
+    model = Model()
+    model.play(tree, (), None, [], [])
+
+    async def main():
+        one = Runner(build(tree, actor, [])).query("q")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        one.cancel()
+        return await one
+
+    result = run(main())
+    shown = lines(result)
+    if result.status is RunStatus.CANCELLED:
+        assert "RunCancelled" in shown.pop()
+        assert model.lines[: len(shown)] == shown
+    else:
+        assert shown == model.lines

@@ -73,7 +73,6 @@ def test_the_hooks_of_a_run_tell_its_story(kind, streaming):
     assert result.status == "completed"
 
 
-@pytest.mark.xfail(strict=True, reason="on_transfer is given the source in the place of the agent, and the agent in that of the source")
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_the_hooks_of_an_agent_tell_what_it_does(kind):
     log = []
@@ -201,6 +200,19 @@ def test_hooks_that_raise_are_logged_and_change_nothing(base, kind, caplog):
     logged = [record for record in caplog.records if record.name == "understudy"]
     assert len(logged) == (len(WHOLE_RUN) if base is RunHooks else 5)
     assert all(record.exc_info and "Failing.on_" in record.getMessage() for record in logged)
+
+
+@pytest.mark.xfail(strict=True, reason="it is taken for a cancellation of the agent, whose actor crashes")
+@pytest.mark.parametrize("name", [name for name in RUN_HOOKS if name not in ("on_handoff", "on_run_end")])
+def test_a_hook_whose_own_work_is_cancelled_changes_nothing(name):
+    async def cancelled(self, *args):
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    made = type("Cancelled", (RunHooks,), {name: cancelled})()
+    result = Runner(tree(), hooks=made).query("go", timeout=10).result(20)
+    assert result.status == "completed", repr(result.error)
 
 
 def test_what_a_hook_returns_is_not_used():
