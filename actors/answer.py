@@ -53,12 +53,25 @@ class AnswerForm:
             if self._wrapper is not None:
                 try:
                     return self._wrapper.model_validate_json(text).response, None
-                except ValidationError:
-                    return self._adapter.validate_json(text), None
+                except ValidationError as error:
+                    return self._bare(text, error)
             return self._adapter.validate_json(text), None
         except ValidationError as error:
-            problems = (f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
-            return None, " ".join("; ".join(problems).split())
+            return None, _what(error)
+
+    def _bare(self, text: str, error: Any) -> tuple[Any, str | None]:
+        """The answer without the field around it, if it is that; or else what was wrong with it."""
+        from pydantic import ValidationError  # noqa: PLC0415 -- as above
+
+        try:
+            return self._adapter.validate_json(text), None
+        except ValidationError:
+            return None, _what(error)
+
+
+def _what(error: Any) -> str:
+    problems = (f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
+    return " ".join("; ".join(problems).split())
 
 
 def _without_fence(text: str) -> str:

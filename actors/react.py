@@ -64,8 +64,8 @@ class React:
             if calls:
                 continue
             if said:
-                state = context.invocation.state or _NOTHING
-                if "returned" in state or (not _last_reply(said).tool_calls and "problem" not in state):
+                notes = context.invocation.notes or _NOTHING
+                if "returned" in notes or (not _last_reply(said).tool_calls and "problem" not in notes):
                     break
                 if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
@@ -123,7 +123,7 @@ class React:
         """One call of the model, with what stands around it."""
         agent, setup, context = self._agent, self._setup, self._context
         messages = (*start, *complete_calls(said)) if said else start
-        problem = context.state.get("problem") if setup.answer is not None else None
+        problem = context.notes.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
         settings = agent.model_settings if not context.run.options else model_options(context.run.options, agent.name, agent.model_settings)
@@ -139,13 +139,14 @@ class React:
             call = _around(middleware, context, call)
         replies: list[Message] = []
         self._replies = replies
-        reply: Message | None = None
+        recorded: str | None = None
         try:
             reply = await call(request)
             self._check(reply)
             for middleware in setup.after_model:
                 reply = _kept(await _result(middleware.after_model(context, reply)), reply, middleware, "after_model")
                 self._check(reply)
+            recorded = reply.id
         except ModelError as error:
             if isinstance(error.message, Message):
                 replies.append(error.message)  # of no use, but it has cost something
@@ -153,7 +154,7 @@ class React:
         finally:
             # The one that is recorded is counted there.
             for other in replies:
-                if other.usage is not None and (reply is None or other.id != reply.id):
+                if other.usage is not None and other.id != recorded:
                     context.run.usage += other.usage
         if reply.tool_calls:
             reply = _with_ids(reply, said)
@@ -165,7 +166,7 @@ class React:
         stream = getattr(self._model, "stream", None) if self._given.streaming else None
         if stream is None:
             reply: Message = await self._model.generate(request)
-            if type(reply) is Message and reply.usage is not None:
+            if isinstance(reply, Message) and reply.usage is not None:
                 self._replies.append(reply)
             return reply
         whole: Message | None = None
@@ -192,7 +193,7 @@ class React:
 
     def _check(self, reply: Any) -> None:
         """Raise, if that is no message."""
-        if type(reply) is Message and reply.role == "assistant":
+        if isinstance(reply, Message) and reply.role == "assistant":
             return
         what = "nothing" if reply is None else repr(reply)
         msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
@@ -200,15 +201,17 @@ class React:
 
     def _parsed(self, form: AnswerForm, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
         """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
-        state = self._context.state
+        notes = self._context.notes
         parsed, what = form.parse(reply.text)
         if what is None:
-            state.pop("problem", None)
-        elif "problem" in state:
+            notes.pop("problem", None)
+            if parsed is None:
+                self._context.run.null_answer = reply.id
+        elif "problem" in notes:
             msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
             return None, ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply)
         else:
-            state["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
+            notes["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
         return parsed, None
 
 

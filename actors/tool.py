@@ -115,6 +115,10 @@ class Tool:
         result = await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value)
         return await result if inspect.isawaitable(result) else result
 
+    def check_arguments(self, arguments: str) -> None:
+        """Raise `ToolArgumentsError`, if it could not be called with them."""
+        self._parse(arguments)
+
     def _parse(self, text: str) -> Any:
         if text and text.isspace():
             text = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -91,7 +92,7 @@ class Round:
             raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
         ends = self._returned is not None and last not in self._failed and not self._errors and not self._interrupts
         if ends:
-            self._context.state["returned"] = True
+            self._context.notes["returned"] = True
         if self._returned is not None:
             await self._context.emit(self._returned if ends else AgentEvent.of(self._returned.message))
         if self._errors:
@@ -185,7 +186,7 @@ class Round:
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._context.agent_name, message=call) from error
         except Exception as error:
-            text = f"tool {call.name} failed: {type(error).__name__}: {error}"
+            text = f"tool {call.name} failed: {type(error).__name__}: {_text_of(error)}"
             raise ToolError(_one_line(text), agent=self._context.agent_name, message=call) from error
 
     async def _unknown(self, call: ToolCall) -> Any:
@@ -217,8 +218,11 @@ def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolC
 async def _approve(context: ToolContext, tool: Tool, call: ToolCall) -> None:
     """Interrupt, if the call needs to be approved first."""
     needed = tool.needs_approval
+    if not needed:
+        return
+    tool.check_arguments(call.arguments)  # nobody is asked to approve what cannot be called
     if callable(needed):
-        needed = needed(context, call.arguments)
+        needed = needed(context, json.loads(call.arguments or "{}"))
         if inspect.isawaitable(needed):
             needed = await needed
     if needed:
@@ -254,6 +258,13 @@ async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
             raise  # the tool's own
         msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
         raise ToolError(msg, message=call) from error
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception as worse:  # noqa: BLE001 -- whatever it is, the model is told of the first one
+        return f"(and its text cannot be had: {type(worse).__name__})"
 
 
 def _one_line(text: str) -> str:

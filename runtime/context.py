@@ -182,6 +182,13 @@ class AgentContext:
         with contextlib.suppress(ActorDeadError):
             self._supervisor.tell(EmittedSoon(self._invocation, event, shown))
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What an agent of this package notes for itself, apart from the user's state."""
+        if self._invocation.notes is None:
+            self._invocation.notes = {}
+        return self._invocation.notes
+
     def is_own_thread(self) -> bool:
         """Whether this is the thread of the loop on which the run lives."""
         return get_ident() == self._system.dispatcher.thread

@@ -6,6 +6,7 @@ hook returns is not used. Hooks that are not overridden cost one look into a set
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable
@@ -104,5 +105,10 @@ async def _call(hooks: _Hooks, name: str, args: tuple[Any, ...]) -> None:
         result = getattr(hooks, name)(*args)
         if inspect.isawaitable(result):
             await result
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        logger.exception("The hook %s.%s was cancelled from within. The run goes on without it.", type(hooks).__name__, name)
     except Exception:
         logger.exception("The hook %s.%s raised. The run goes on without it.", type(hooks).__name__, name)

@@ -63,6 +63,7 @@ class Invocation:
         "last_message",
         "messages",
         "node",
+        "notes",
         "outcome",
         "playing",
         "run_path",
@@ -86,6 +87,7 @@ class Invocation:
         self.handed_over_by = handed_over_by
         self.state: dict[str, Any] | None = None  # made when somebody looks
         self.saved: dict[str, Any] | None = None  # the state as of the last recorded step, where it may be started again
+        self.notes: dict[str, Any] | None = None  # what the agents of this package note for themselves: the state is the user's
         self.steps: dict[str, Any] | None = None  # results of `context.step`
         self.messages: list[Message] = []  # what it has said so far, oldest first
         self.last_message: Message | None = None

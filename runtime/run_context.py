@@ -18,7 +18,7 @@ __all__ = ["RunContext"]
 class RunContext:
     """One run, as hooks and callbacks see it."""
 
-    __slots__ = ("context", "hooks", "models", "options", "run_id", "session", "session_id", "skip_transfers", "usage")
+    __slots__ = ("context", "hooks", "models", "null_answer", "options", "run_id", "session", "session_id", "skip_transfers", "usage")
 
     def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
         self.run_id = run_id
@@ -27,6 +27,7 @@ class RunContext:
         self.options = options
         self.hooks = hooks
         self.usage = Usage()
+        self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
         self.skip_transfers = False
         """Whether agents are given what others have said without the transfers among them."""
         self.context: Any = None

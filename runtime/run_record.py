@@ -77,7 +77,7 @@ class RunRecord:
         last = self._events[-1] if self._events else None
         if output is None:
             output = last.custom_output if last is not None and last.message is None else None
-            if output is None and final_message is not None:
+            if output is None and final_message is not None and final_message.id != self._context.null_answer:
                 output = final_message.text
         if not interrupts and last is not None and type(last.action) is Interrupted:
             interrupts = last.action.contexts

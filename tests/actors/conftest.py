@@ -67,7 +67,7 @@ class Actor(Agent):
         self.inputs: list[tuple[Message, ...]] = []
         self.reached: list[Any] = []  # the steps of the plan that were taken, in the order of time
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         self.inputs.append(input.messages)
         # A plan that is a list of lists is another plan each time.
         plan = self.plan

@@ -323,7 +323,6 @@ def test_a_model_that_raises_fails_the_agent(error):
         assert result.error is error
 
 
-@pytest.mark.xfail(strict=True, reason="only Message itself is taken")
 def test_a_model_may_return_a_message_of_a_class_of_its_own():
     class Annotated(Message):
         pass

@@ -22,7 +22,7 @@ def agent_of(run_function, name="A"):
 def test_it_is_given_its_input_and_its_context():
     seen = []
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         seen.append((input, context.agent_name, context.run_path, context.run_id, context.session_id, context.resume, dict(context.options)))
         yield AgentEvent.say("hello")
 
@@ -69,7 +69,7 @@ def test_what_it_yields_was_shown_when_it_goes_on(run, actor):
 def test_an_error_is_one_event_after_which_the_run_ends(lines):
     error = ValueError("broken")
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         yield AgentEvent.say("a")
         raise error
 
@@ -90,7 +90,7 @@ def test_an_error_event_that_it_yields_ends_it_at_once(lines, actor):
 
 @pytest.mark.parametrize("yielded", ["text", None, 5, Message.assistant("x"), Exit(), ValueError("x"), AgentEvent])
 def test_what_is_no_event_is_an_error_that_says_so(yielded):
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         yield AgentEvent.say("first")
         yield yielded
         yield AgentEvent.say("never")
@@ -102,19 +102,19 @@ def test_what_is_no_event_is_an_error_that_says_so(yielded):
     assert "AgentEvent" in str(result.error)
 
 
-async def _coroutine(self, input, context):  # noqa: A002
+async def _coroutine(self, input, context):
     return None
 
 
-def _generator(self, input, context):  # noqa: A002
+def _generator(self, input, context):
     yield AgentEvent.say("x")
 
 
-def _nothing(self, input, context):  # noqa: A002
+def _nothing(self, input, context):
     return None
 
 
-def _list(self, input, context):  # noqa: A002
+def _list(self, input, context):
     return [AgentEvent.say("x")]
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_is_no_async_generator_is_an_error_that_says_so(function):
 
 
 def test_a_run_that_raises_before_it_is_a_generator_is_an_error():
-    def run(self, input, context):  # noqa: A002
+    def run(self, input, context):
         raise ValueError("early")
 
     assert str(play(agent_of(run)).error) == "early"
@@ -140,7 +140,7 @@ def test_an_agent_without_run_is_an_error_that_says_so():
 
 @pytest.mark.parametrize("error", [StopIteration("x"), StopAsyncIteration("x")])
 def test_the_end_of_an_iteration_raised_by_hand_is_an_error(error):
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         yield AgentEvent.say("a")
         raise error
 
@@ -160,7 +160,7 @@ def test_any_async_iterator_will_do():
                 raise StopAsyncIteration
             return AgentEvent.say(self.left.pop(0))
 
-    def run(self, input, context):  # noqa: A002
+    def run(self, input, context):
         return Stream()
 
     assert [event.message.text for event in play(agent_of(run)).events] == ["a", "b"]
@@ -169,7 +169,7 @@ def test_any_async_iterator_will_do():
 def test_a_generator_is_closed_where_it_was_left():
     closed = []
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         try:
             yield AgentEvent.of(action=Exit())
         finally:
@@ -182,7 +182,7 @@ def test_a_generator_is_closed_where_it_was_left():
 
 @pytest.mark.parametrize("stubborn", [True, False])
 def test_nothing_that_an_agent_does_after_its_exit_counts(lines, stubborn):
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         try:
             yield AgentEvent.of(action=Exit())
         finally:
@@ -202,7 +202,7 @@ def test_cast_lets_another_agent_play_and_tells_how_it_ended(lines, actor):
     child = actor("C", "c1", "c2")
     outcomes = []
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         yield AgentEvent.say("before")
         outcomes.append(await context.cast(child))
         yield AgentEvent.say("after")
@@ -217,7 +217,7 @@ def test_a_cast_child_that_fails_is_shown_and_its_parent_may_go_on(lines, actor)
     child = actor("C", ValueError("broken"))
     outcomes = []
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         outcomes.append(await context.cast(child))
         yield AgentEvent.say("never mind")
 
@@ -240,7 +240,7 @@ def test_a_child_may_be_cast_many_times_and_in_many_depths(actor):
     leaf = actor("Leaf", "leaf")
     middle = actor("Middle", lambda context: context.cast(leaf))
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         for _ in range(3):
             await context.cast(middle)
         yield AgentEvent.say("end")
@@ -264,7 +264,7 @@ def test_children_may_be_cast_at_once(run, actor):
 
         one, two = actor("C1", open_first, "1"), actor("C2", open_second, "2")
 
-        async def run(self, input, context):  # noqa: A002
+        async def run(self, input, context):
             outcomes = await asyncio.gather(context.cast(one), context.cast(two))
             yield AgentEvent.say(" ".join(outcome.message.text for outcome in outcomes))
 
@@ -276,7 +276,7 @@ def test_children_may_be_cast_at_once(run, actor):
 
 
 def test_what_is_no_agent_cannot_be_cast():
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         await context.cast("somebody")
         yield AgentEvent.say("never")
 
@@ -302,7 +302,7 @@ def test_a_step_is_done_once_and_its_result_is_kept():
         done.append(1)
         return {"x": len(done)}
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         first = await context.step("fetch", fetch)
         second = await context.step("fetch", fetch)
         other = await context.step("other", fetch)
@@ -318,7 +318,7 @@ def test_steps_are_each_invocation_s_own():
         done.append(1)
         return len(done)
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         yield AgentEvent.of(custom_output=await context.step("fetch", fetch))
 
     agent = agent_of(run)
@@ -335,7 +335,7 @@ def test_a_step_that_fails_is_not_kept():
             raise ConnectionError("down")
         return "up"
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         try:
             await context.step("fetch", fetch)
         except ConnectionError:
@@ -348,7 +348,7 @@ def test_a_step_needs_a_function():
     async def fetch():
         return 1
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         made = fetch()
         try:
             await context.step("fetch", made)
@@ -375,7 +375,6 @@ def test_state_is_each_invocation_s_own(actor):
     assert seen == [{}, {"n": 1}] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="run_supervisor.py _write: what an event holds is not looked at")
 @pytest.mark.parametrize(
     "event",
     [AgentEvent.of(action="exit"), AgentEvent.of(action=Exit), AgentEvent.of(message="text"), AgentEvent.of(action=TransferToAgent(None))],

@@ -65,7 +65,7 @@ class GivesUp(Agent):
         self.child = child
         self.reached = reached
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         try:
             async with asyncio.timeout(0.01):
                 await context.cast(self.child)
@@ -76,7 +76,7 @@ class GivesUp(Agent):
 class Forgets(GivesUp):
     """Does not wait for its child at all."""
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         task = asyncio.create_task(context.cast(self.child))
         await self.reached.wait()
         yield AgentEvent.say("gave up")
@@ -106,7 +106,7 @@ def test_a_child_that_is_left_behind_ends_with_its_parent(run, lines, actor, par
 
 def test_the_error_for_which_the_others_were_cancelled_is_the_parallel_s(run, actor):
     class Untidy(Agent):
-        async def run(self, input, context):  # noqa: A002
+        async def run(self, input, context):
             yield AgentEvent.say("begun")
             try:
                 await forever(context)
@@ -123,7 +123,7 @@ def test_the_error_for_which_the_others_were_cancelled_is_the_parallel_s(run, ac
 
 def test_an_agent_that_does_not_let_itself_be_cancelled_ends_nevertheless_and_nothing_follows(run, actor):
     class Refuses(Agent):
-        async def run(self, input, context):  # noqa: A002
+        async def run(self, input, context):
             try:
                 await forever(context)
             except asyncio.CancelledError:
@@ -143,7 +143,7 @@ def test_an_agent_that_does_not_let_itself_be_cancelled_ends_nevertheless_and_no
 @pytest.mark.parametrize("inside", ["timeout", "wait_for", "group"])
 def test_what_an_agent_cancels_within_itself_is_its_own_affair(run, inside):
     class Careful(Agent):
-        async def run(self, input, context):  # noqa: A002
+        async def run(self, input, context):
             try:
                 if inside == "timeout":
                     async with asyncio.timeout(0.01):

@@ -120,7 +120,7 @@ def test_an_exit_s_generator_is_closed(actor):
     closed = []
 
     class Tidy(Agent):
-        async def run(self, input, context):  # noqa: A002
+        async def run(self, input, context):
             try:
                 yield AgentEvent.of(action=Exit())
             finally:

@@ -194,7 +194,6 @@ def test_one_that_emits_when_nobody_looks_on_comes_to_its_end():
     assert result.status == "completed"
 
 
-@pytest.mark.xfail(strict=True, reason="each further event waits half a second for room that there will never be")
 def test_a_thread_that_emits_to_a_consumer_who_has_gone_away_ends(run):
     ended, give_up = threading.Event(), threading.Event()
 

@@ -37,7 +37,9 @@ class Counting(Agent):
 
 def team():
     talker = ChatModelAgent(name="talker", model=Echo(), tools=[remember])
-    return Sequential(name="s", sub_agents=[talker, Loop(name="l", max_iterations=2, sub_agents=[Counting(name="c")]), Parallel(name="p", sub_agents=[Counting(name="d")])])
+    return Sequential(
+        name="s", sub_agents=[talker, Loop(name="l", max_iterations=2, sub_agents=[Counting(name="c")]), Parallel(name="p", sub_agents=[Counting(name="d")])]
+    )
 
 
 def expected(name):

@@ -202,7 +202,6 @@ def test_hooks_that_raise_are_logged_and_change_nothing(base, kind, caplog):
     assert all(record.exc_info and "Failing.on_" in record.getMessage() for record in logged)
 
 
-@pytest.mark.xfail(strict=True, reason="it is taken for a cancellation of the agent, whose actor crashes")
 @pytest.mark.parametrize("name", [name for name in RUN_HOOKS if name not in ("on_handoff", "on_run_end")])
 def test_a_hook_whose_own_work_is_cancelled_changes_nothing(name):
     async def cancelled(self, *args):

@@ -30,7 +30,7 @@ class Does(Agent):
         super().__init__(name=name)
         self.function = function
 
-    async def run(self, input, context):  # noqa: A002
+    async def run(self, input, context):
         made = self.function(context)
         if asyncio.iscoroutine(made):
             made = await made
