@@ -73,6 +73,8 @@ class React:
             reply = await self._ask(start, said)
             if setup.answer is None or reply.tool_calls:
                 yield AgentEvent.of(reply)
+                if not reply.tool_calls:
+                    break
             else:
                 parsed, problem = self._parsed(setup.answer, reply)
                 yield AgentEvent.of(reply, None, parsed)

@@ -13,10 +13,12 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     loop_cell, thread_cell              the handling of messages, on the loop and in a thread
     actor                               what users subclass
     stats, draining, shutdown           a look from outside; waiting until all is quiet; the end
+    spawning                            what may be spawned
     system, threaded                    where actors live; the same in a thread
     workers                             the threads in which single calls block
     testing                             the clock that is moved by hand
 
+    values                              quick constructors for what is made very often
     chat, interrupt, events             what is said; where a run waits; what it shows
     session, models, options            shared values; chat models, behind one protocol; what is asked of one run only
     codec, codec_types, codec_values    bytes and back, for registered types only

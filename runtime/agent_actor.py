@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from .actor import Actor
@@ -43,7 +44,7 @@ class AgentActor(Actor):
 
     __slots__ = ("_context", "_invocation", "_supervisor")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], *, streaming: bool) -> None:
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], streaming: bool) -> None:  # noqa: FBT001 -- for speed
         super().__init__()
         self._invocation = invocation
         self._supervisor = supervisor
@@ -59,7 +60,9 @@ class AgentActor(Actor):
         try:
             if hooked:
                 await self._announce(agent)
-            given = await self._input(agent)
+            given = self._input(agent)
+            if type(given) is not AgentInput:
+                given = await given
             outcome = invocation.outcome or await self._play(agent, given)
         except asyncio.CancelledError:
             if not self._is_cancelled():
@@ -72,7 +75,7 @@ class AgentActor(Actor):
         if hooked:
             await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         await deliver(self._supervisor, Ended(invocation, outcome, invocation.transfer))
-        finish(self.actor_ref)
+        finish(self._cell)
 
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
@@ -98,6 +101,7 @@ class AgentActor(Actor):
         invocation, context = self._invocation, self._context
         stream = _events_of(agent, given, context)
         count = 0
+        exhausted = False
         try:
             async for event in stream:
                 if type(event) is not AgentEvent:
@@ -110,8 +114,11 @@ class AgentActor(Actor):
                 count += 1
                 if count % _STRETCH == 0:
                     await asyncio.sleep(0)
+            else:
+                exhausted = True
         finally:
-            await self._close(stream)
+            if not exhausted:
+                await self._close(stream)
         if invocation.outcome is not None:
             return invocation.outcome
         if invocation.transfer is None and (last := context.last_cast) is not None:
@@ -128,8 +135,8 @@ class AgentActor(Actor):
                 raise
             logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
 
-    async def _input(self, agent: Any) -> AgentInput:
-        """What the agent is given, by its history policy."""
+    def _input(self, agent: Any) -> Any:
+        """What the agent is given, by its history policy: at once, or as an awaitable of it."""
         invocation = self._invocation
         if invocation.given is not None:
             return invocation.given
@@ -137,13 +144,13 @@ class AgentActor(Actor):
         streaming = self._context.streaming
         policy: Any = agent.history or "lane"
         if callable(policy):
-            return AgentInput(await self._rewritten(policy, asked.messages, agent), streaming)
+            return self._rewritten(policy, asked.messages, agent)
         if not invocation.since and invocation.lane.parent is None:
             return asked  # nothing has been said yet
         entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path)
         return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
 
-    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> tuple[Message, ...]:
+    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> AgentInput:
         invocation = self._invocation
         entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
         seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path)
@@ -159,12 +166,14 @@ class AgentActor(Actor):
             if not hasattr(message, "role"):
                 msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."
                 raise UsageError(msg, agent=agent.name)
-        return messages
+        return AgentInput(messages, self._context.streaming)
 
 
 def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
     """The agent's async generator. Raises if `run` is something else."""
     stream = agent.run(given, context)
+    if type(stream) is AsyncGeneratorType:
+        return stream
     if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):
         return stream
     if inspect.iscoroutine(stream):

@@ -10,6 +10,7 @@ from random import getrandbits
 from typing import Literal, Self, TypeAlias
 
 from .errors import UsageError
+from .values import quick
 
 __all__ = [
     "AudioPart",
@@ -33,7 +34,7 @@ _ROLES = frozenset(("system", "user", "assistant", "tool"))
 
 def new_id() -> str:
     """A name that nothing else has. Not a secret: 96 bits of Python's generator, which a forked process seeds anew, take a sixth of what a UUID does."""
-    return f"{getrandbits(96):024x}"
+    return "%024x" % getrandbits(96)  # noqa: UP031 -- two thirds of the time of an f-string
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class FilePart(_MediaPart):
 Part: TypeAlias = TextPart | ImagePart | AudioPart | FilePart
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool that the model wants called. `arguments` is the JSON text as the model wrote it."""
@@ -96,6 +98,7 @@ class ToolCallDelta:
     arguments: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What model calls have cost. Adds with `+`."""
@@ -120,6 +123,7 @@ class Usage:
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation. Two are equal if they say the same: the `id`, which the framework makes, is not compared."""
@@ -169,6 +173,7 @@ class Message:
         return content if isinstance(content, str) else "".join(part.text for part in content if isinstance(part, TextPart))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class MessageDelta:
     """A piece of a message that is still streaming."""

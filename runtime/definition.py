@@ -14,6 +14,7 @@ from .chat import Message
 from .errors import UsageError
 from .events import AgentEvent
 from .supervision import Restart
+from .values import quick
 
 if TYPE_CHECKING:
     from .context import AgentContext
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["AgentInput", "Definition", "Node", "build_tree"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AgentInput:
     """What an agent is given: the messages, oldest first, and whether its model is to stream."""

@@ -16,6 +16,7 @@ from .errors import ActorDeadError
 from .mailbox import MailboxClosed
 
 if TYPE_CHECKING:
+    from .cell import Cell
     from .ref import ActorRef
 
 __all__ = ["OVER", "deliver", "finish", "finish_last", "hand"]
@@ -85,11 +86,11 @@ def hand(ref: ActorRef[Any], message: Any) -> None:
         ref.tell(message)
 
 
-def finish_last(ref: ActorRef[Any]) -> None:
+def finish_last(cell: Cell) -> None:
     """Have an actor stop as soon as its last child has ended. To be called on the loop."""
-    lifecycle.stop_when_childless(ref._cell)
+    lifecycle.stop_when_childless(cell)
 
 
-def finish(ref: ActorRef[Any]) -> None:
+def finish(cell: Cell) -> None:
     """Have an actor stop as soon as its handler has ended. To be called on the loop, by the actor itself or whoever has spawned it."""
-    lifecycle.begin_stop(ref._cell)
+    lifecycle.begin_stop(cell)

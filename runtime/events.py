@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
+from .values import quick
 
 __all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp"]
 
@@ -53,6 +54,7 @@ class CustomAction:
 Action: TypeAlias = Exit | Interrupted | TransferToAgent | BreakLoop | CustomAction
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AgentEvent:
     """One thing that happened in a run.

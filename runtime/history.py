@@ -149,7 +149,7 @@ def complete_calls(messages: list[Message]) -> list[Message]:
 
     A call may have lost its result because a run was cancelled, crashed or failed; then the model is told that the call was not completed.
     """
-    if not any(message.tool_calls or message.role == "tool" for message in messages):
+    if _is_complete(messages):
         return messages
     complete: list[Message] = []
     position = 0
@@ -164,6 +164,20 @@ def complete_calls(messages: list[Message]) -> list[Message]:
             for call, result in zip(message.tool_calls, results, strict=True):
                 complete.append(result or Message.tool(_NOT_COMPLETED, call.id, call.name))
     return complete
+
+
+def _is_complete(messages: list[Message]) -> bool:
+    """Whether all is in order: most conversations are, and need no second look."""
+    expected: list[str] = []  # the calls whose results have to come next, the first one last
+    for message in messages:
+        if message.role == "tool":
+            if not expected or message.tool_call_id != expected.pop():
+                return False
+        elif expected:
+            return False
+        elif message.tool_calls:
+            expected = [call.id for call in reversed(message.tool_calls)]
+    return not expected
 
 
 def _results_of(calls: tuple[ToolCall, ...], messages: list[Message], start: int) -> list[Message | None]:

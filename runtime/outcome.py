@@ -10,12 +10,14 @@ from typing import Final, Literal, TypeAlias
 
 from .chat import Message
 from .interrupt import InterruptContext
+from .values import quick
 
 __all__ = ["CANCELLED", "EXITED", "FINISHED", "Outcome", "OutcomeKind"]
 
 OutcomeKind: TypeAlias = Literal["finished", "exited", "interrupted", "failed", "cancelled"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of an agent, after all the transfers that it made: it is the last agent's.

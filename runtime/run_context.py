@@ -5,7 +5,7 @@ Owns: the ids of the run, its session values, its options, and what it has cost 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from .chat import Usage
 from .hooks import RunHooks
@@ -13,6 +13,8 @@ from .options import Options
 from .session import SessionValues
 
 __all__ = ["RunContext"]
+
+_NO_USAGE: Final = Usage()
 
 
 class RunContext:
@@ -26,7 +28,7 @@ class RunContext:
         self.session = session
         self.options = options
         self.hooks = hooks
-        self.usage = Usage()
+        self.usage = _NO_USAGE
         self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
         self.skip_transfers = False
         """Whether agents are given what others have said without the transfers among them."""

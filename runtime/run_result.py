@@ -12,6 +12,7 @@ from typing import Any
 from .chat import Message, Usage
 from .events import AgentEvent
 from .interrupt import InterruptContext
+from .values import quick
 
 __all__ = ["RunResult", "RunStatus"]
 
@@ -27,6 +28,7 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """What is left of a run. `events` are those that were shown, but for the pieces of messages that came whole later."""

@@ -17,7 +17,6 @@ from .actor import Actor
 from .agent_actor import AgentActor
 from .definition import AgentInput, Node
 from .delivery import OVER, finish, finish_last, hand
-from .envelope import MailboxSettings
 from .errors import ActorDeadError, AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
 from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from .history import Entry, Lane
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunSupervisor"]
 
-_UNBOUNDED: Final = MailboxSettings()  # each agent has one message here at a time, so there are never more than agents
 _PERFORM: Final = Perform()
 
 
@@ -46,7 +44,7 @@ class RunSupervisor(Actor):
 
     __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_streaming", "_timer", "_transfers")
 
-    def __init__(self, root: Node, context: RunContext, record: RunRecord, *, given: AgentInput, max_transfers: int, timeout: float | None) -> None:
+    def __init__(self, root: Node, context: RunContext, record: RunRecord, given: AgentInput, max_transfers: int, timeout: float | None) -> None:
         super().__init__()
         self._context = context
         self._record = record
@@ -93,17 +91,12 @@ class RunSupervisor(Actor):
     # --- playing ---
 
     def _begin(self, invocation: Invocation) -> None:
-        ref: ActorRef[AgentActor] = self._cell.system._spawn(
-            AgentActor,
-            (invocation, self._context, self.actor_ref),
-            {"streaming": self._streaming},
-            name=invocation.node.name,
-            parent=self._cell,
-            supervision=None,
-            mailbox=_UNBOUNDED,
-        )
-        self._live[ref._cell] = invocation
-        ref._cell.ended = [cast("Any", _Gone(self.actor_ref, invocation))]
+        own = self._cell
+        supervisor = own.own_ref()
+        ref = own.system.spawn_own(AgentActor, (invocation, self._context, supervisor, self._streaming), invocation.node.name, own)
+        cell = ref._cell
+        self._live[cell] = invocation
+        cell.ended = [cast("Any", _Gone(supervisor, invocation))]
         hand(ref, _PERFORM)
 
     def _cast(self, request: Cast) -> None:
@@ -307,12 +300,12 @@ class RunSupervisor(Actor):
         hooks = self._context.hooks
         if hooks is not None and "on_run_end" in hooks._overridden:
             return self._say_end()
-        finish_last(self.actor_ref)  # the last agent's actor may still be at its last step
+        finish_last(self._cell)  # the last agent's actor may still be at its last step
         return None
 
     async def _say_end(self) -> None:
         await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
-        finish_last(self.actor_ref)
+        finish_last(self._cell)
 
 
 def _heed(invocation: Invocation, event: AgentEvent) -> None:
@@ -352,4 +345,4 @@ def _end(cell: Cell, invocation: Invocation) -> None:
     """Cut short what an agent's actor is at, and let it end. It reports that itself; one that cannot, because it never began, is heard of by its end."""
     invocation.cancelled = True
     cell.cancel_handler()
-    finish(cell.own_ref())
+    finish(cell)

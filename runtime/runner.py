@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from .chat import Message, new_id
 from .definition import AgentInput, build_tree
 from .directory import current_system
-from .envelope import MailboxSettings
 from .errors import UsageError
 from .hooks import RunHooks, check_hooks
 from .options import OptionsLike, as_options
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Runner", "as_messages"]
 
-_UNBOUNDED: Final = MailboxSettings()  # its agents send one message at a time each
 _DURABILITIES: Final = ("none", "interrupt", "step")
 
 
@@ -152,15 +150,7 @@ class Runner:
         """Start the run, on the system's loop."""
         if system is not self.system:
             record.when_finished(partial(_release, system))
-        return system._spawn(
-            RunSupervisor,
-            (self._tree, context, record),
-            {"given": given, "max_transfers": self.max_transfers, "timeout": timeout},
-            name=None,
-            parent=None,
-            supervision=None,
-            mailbox=_UNBOUNDED,
-        )
+        return system.spawn_own(RunSupervisor, (self._tree, context, record, given, self.max_transfers, timeout), None, None)
 
 
 def _release(system: ActorSystem) -> None:

@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from . import directory, fork, lifecycle, registry
-from .actor import Actor, Traits
+from .actor import Actor
 from .cell import Cell
 from .clock import Clock, LoopClock
 from .dispatcher import Dispatcher
@@ -28,8 +28,9 @@ from .future import ActorFuture
 from .loop_cell import LoopCell
 from .monitor import DeadLetter, Monitor, logger
 from .shutdown import Shutdown
+from .spawning import check_spawn
 from .stats import ActorNode, DrainReport, SystemStats, take_stats, take_tree, walk
-from .supervision import Directive, Supervision
+from .supervision import Supervision
 from .thread_cell import ThreadCell
 from .workers import Workers
 
@@ -243,33 +244,36 @@ class ActorSystem:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
             self.check()
-        traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
-        if type(traits) is not Traits or not isinstance(actor_class, type):
-            msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
-            raise UsageError(msg)
-        if name is not None and not isinstance(name, str):
-            msg = f"spawn({actor_class.__name__}, name={name!r}): give a text, or leave it out."
-            raise UsageError(msg)
-        if mailbox is not None and not isinstance(mailbox, MailboxSettings):
-            msg = f"spawn({actor_class.__name__}, mailbox={mailbox!r}): give MailboxSettings(capacity=...), or leave it out."
-            raise UsageError(msg)
-        if supervision is not None and not isinstance(supervision, Directive):
-            msg = f"spawn({actor_class.__name__}, supervision={supervision!r}): give Restart(), Resume(), Stop() or Escalate(), or leave it out."
-            raise UsageError(msg)
-        cell = (ThreadCell if traits.owns_thread else LoopCell)(
-            self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
+        traits = check_spawn(actor_class, name, mailbox, supervision)
+        return self._settle_in(
+            (ThreadCell if traits.owns_thread else LoopCell)(
+                self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
+            ),
+            parent,
         )
+
+    def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
+        """Spawn an actor of this package, whose mailbox needs no bound. pykka's registry never knows of it."""
+        if self._refuses:
+            self._check_takes(actor_class, parent)
+        if self.fault is not None:
+            self.check()
+        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
+        return self._settle_in(cell, parent, listed=False)
+
+    def _settle_in(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
+        """Make the actor, and give it its place."""
         ref = cell.own_ref()
         try:
             actor = cell.build()
-            self._attach(cell, parent)
+            self._attach(cell, parent, listed=listed)
         except BaseException:
             self.on_loop(lifecycle.abandon, cell)
             raise
         actor._start_actor_loop()
         return ref
 
-    def _attach(self, cell: Cell, parent: Cell | None) -> None:
+    def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
         """Give the new actor its place in the tree, unless that is closed meanwhile."""
         with self.lock:
             if parent is None:
@@ -283,7 +287,7 @@ class ActorSystem:
                 if parent.children is None:
                     parent.children = {}
                 parent.children[cell] = None
-        if parent is None:
+        if parent is None and listed:
             cell.listed = True
             registry.add(cell.own_ref())
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from ..chat import Message, MessageDelta
 from ..errors import ModelRetry
+from ..values import quick
 
 __all__ = ["ChatModel", "ModelRequest", "ModelSettings", "OutputSchema", "StreamItem", "StreamingModel", "ToolChoice", "ToolSpec"]
 
@@ -68,6 +69,7 @@ class ModelSettings:
 _DEFAULT_SETTINGS = ModelSettings()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call of a model."""
