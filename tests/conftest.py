@@ -12,6 +12,12 @@ import pytest
 from understudy.runtime import directory
 
 
+def pytest_collection_finish() -> None:
+    """What was imported is there to stay: the tests collect garbage thousands of times, and need not look at it each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """Fails a test that leaves a thread, or an actor in pykka's registry; but for the default system's thread, which is there to stay."""
