@@ -88,7 +88,7 @@ from .monitor import DeadLetter
 from .options import ModelOptions, Options, ToolOptions
 from .outcome import Outcome
 from .ref import ActorRef
-from .run import Run
+from .run import CancelHandle, Run
 from .run_context import RunContext
 from .run_result import RunResult, RunStatus
 from .runner import Runner
@@ -116,6 +116,7 @@ __all__ = [
     "AudioPart",
     "Backoff",
     "BreakLoop",
+    "CancelHandle",
     "ChatModel",
     "CheckpointError",
     "CheckpointNotFound",

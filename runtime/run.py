@@ -11,8 +11,9 @@ import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from .errors import UsageError
 from .events import AgentEvent
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["Run"]
+__all__ = ["CancelHandle", "Run"]
 
 T = TypeVar("T")
 
@@ -119,15 +120,8 @@ class Run:
         assert system is not None
         return (self._finished() if get_ident() == system.dispatcher.thread else self._on_its_loop(self._finished)).__await__()
 
-    async def _finished(self) -> RunResult:
-        """Wait for the end, on the run's own loop. Whoever is cancelled here has gone away."""
-        try:
-            return await self._ended()
-        except asyncio.CancelledError:
-            self._abandon_here()
-            raise
-
-    async def _ended(self) -> RunResult:
+    async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
+        """Wait for the end, on the run's own loop. Whoever is cancelled here has gone away, unless it only has no more time."""
         self._check()
         record = self._record
         if not self._iterated:
@@ -138,22 +132,29 @@ class Run:
             record.when_finished(callback)
             try:
                 await ended
-            finally:
+            except asyncio.CancelledError:
                 record.forget(callback)
+                if leaving_cancels:
+                    self._abandon_here()
+                raise
         assert record.result is not None
         return record.result
 
     def result(self, timeout: float | None = None) -> RunResult:
         """Block until the run has ended. In a coroutine, write `await run`."""
         try:
-            return self._block_on(self._ended, "run.result()", "await run", timeout)
+            return self._block_on(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout)
         except KeyboardInterrupt:
-            self.cancel("it was interrupted from the keyboard")
+            self._started_system().on_loop(self._cancel_here, "it was interrupted from the keyboard")
             raise
 
-    def cancel(self, reason: str = "cancel() was called") -> None:
-        """End the run now. From any thread."""
-        self._started_system().on_loop(self._cancel_here, reason)
+    def cancel(self, mode: Literal["immediate"] = "immediate") -> CancelHandle:
+        """End the run: cut short what is under way. From any thread. Await what is returned to know whether it was cancelled, or had come to its end before."""
+        if mode != "immediate":
+            msg = f"cancel({mode!r}): runs can be cancelled in mode 'immediate' only."
+            raise UsageError(msg, run=self.id)
+        self._started_system().on_loop(self._cancel_here, "cancel() was called")
+        return CancelHandle(self)
 
     def _cancel_here(self, reason: str) -> None:
         self._record.stream.unblock()
@@ -163,7 +164,7 @@ class Run:
     async def aclose(self) -> None:
         """Cancel it, if it has not ended, and wait until nothing of it is left."""
         if self._record.result is None and self._problem is None:
-            self.cancel("it was closed")
+            self._started_system().on_loop(self._cancel_here, "it was closed")
             await self._on_its_loop(self._finished)
 
     # --- events ---
@@ -224,6 +225,25 @@ class Run:
             return
         msg = f"`{call}` blocks its thread, and an event loop is running in this one. Write `{instead}`."
         raise UsageError(msg, run=self.id)
+
+
+class CancelHandle:
+    """What `Run.cancel()` returns: awaited, it says whether the run was cancelled (True), or had come to its end before."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        return self._was_cancelled().__await__()
+
+    async def _was_cancelled(self) -> bool:
+        return (await self._run).status is RunStatus.CANCELLED
+
+    def result(self, timeout: float | None = None) -> bool:
+        """The same, where no event loop is running."""
+        return self._run.result(timeout).status is RunStatus.CANCELLED
 
 
 class _Waker:

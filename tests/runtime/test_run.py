@@ -209,10 +209,11 @@ def test_what_was_cancelled_stays_cancelled_for_all_under_it(run):
         async for _ in a_run:
             seen += 1
             if seen == 3:
-                a_run.cancel("enough")
+                handle = a_run.cancel()
         result = await a_run
         assert result.status == "cancelled"
-        assert "enough" in str(result.error)
+        assert "cancel() was called" in str(result.error)
+        assert await handle is True
         assert [agent.ended for agent in agents] == [["CancelledError"]] * 3
 
     run(main())
@@ -335,3 +336,17 @@ def test_a_program_that_ends_while_a_run_is_under_way_ends_it_without_a_word():
     ended = subprocess.run([sys.executable, "-X", "dev", "-c", LEFT], capture_output=True, text=True, timeout=30, check=True)
     assert ended.stdout.split()[:2] == ["closed", "closed"]
     assert ended.stderr == ""
+
+
+def test_a_cancel_that_comes_too_late_says_so(run):
+    async def main():
+        a_run = Runner(Counter(1)).query("go")
+        await a_run
+        assert await a_run.cancel() is False
+        with pytest.raises(UsageError, match="immediate"):
+            a_run.cancel("some day")
+
+    run(main())
+    a_run = Runner(Counter(1)).query("go")
+    a_run.result()
+    assert a_run.cancel().result() is False
