@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message
 from ..runtime.definition import AgentInput, build_tree
-from ..runtime.errors import ToolError
+from ..runtime.errors import ToolError, text_of
 from ..runtime.history import retold, select
 from .tool import Tool
 from .tool_context import ToolContext, ToolInterrupted
@@ -59,7 +59,7 @@ class AgentTool(Tool):
         given = AgentInput(asked, outer.streaming)
         outcome = await outer.call_agent(own["_tree"], given, shown=own["_emit_events"], tool=context.address_step)
         if outcome.kind == "failed":
-            msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {outcome.error}"
+            msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
             raise ToolError(msg, agent=outer.agent_name) from outcome.error
         if outcome.kind == "interrupted":
             raise ToolInterrupted([one.info for one in outcome.contexts], None)

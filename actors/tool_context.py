@@ -42,12 +42,13 @@ class ToolInterrupted(BaseException):
 class ToolContext:
     """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
 
-    __slots__ = ("_action", "_agent", "_call", "_room", "interrupt_state", "is_resume", "is_resume_target")
+    __slots__ = ("_action", "_agent", "_call", "_over", "_room", "interrupt_state", "is_resume", "is_resume_target")
 
     def __init__(self, agent: AgentContext, call: ToolCall) -> None:
         self._agent = agent
         self._call = call
         self._action: Action | None = None
+        self._over = False  # whether the call has ended
         self._room: threading.Semaphore | None = None  # for events that are not shown yet
         self.interrupt_state: Any = None
         self.is_resume = False
@@ -120,6 +121,8 @@ class ToolContext:
         if event.message is not None or event.error is not None or not isinstance(event.action, CustomAction | None):
             msg = f"tool {self._call.name}: emit() takes events with custom_output, a delta or a CustomAction; all else is the agent's to make."
             raise UsageError(msg)
+        if self._over:
+            return  # from a thread that nobody waits for any more
         if self._room is None:
             self._room = threading.Semaphore(_MOST_WAITING)
         room = self._room
@@ -141,6 +144,10 @@ class ToolContext:
     @property
     def action(self) -> Action | None:
         return self._action
+
+    def end(self) -> None:
+        """The call has ended: nothing of it is shown any more."""
+        self._over = True
 
     def forget_action(self) -> None:
         """The attempt failed: what it wanted done is not done."""

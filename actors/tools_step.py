@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
-from ..runtime.errors import AgentError, ToolError
+from ..runtime.errors import AgentError, ToolError, text_of
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
@@ -88,7 +88,7 @@ class Round:
         else:
             await self._one_by_one(works)
         if self._crash is not None:
-            msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {self._crash}"
+            msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
             raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
         ends = self._returned is not None and last not in self._failed and not self._errors and not self._interrupts
         if ends:
@@ -186,8 +186,10 @@ class Round:
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._context.agent_name, message=call) from error
         except Exception as error:
-            text = f"tool {call.name} failed: {type(error).__name__}: {_text_of(error)}"
+            text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
             raise ToolError(_one_line(text), agent=self._context.agent_name, message=call) from error
+        finally:
+            context.end()
 
     async def _unknown(self, call: ToolCall) -> Any:
         if self._policy.unknown is not None:
@@ -258,13 +260,6 @@ async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
             raise  # the tool's own
         msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
         raise ToolError(msg, message=call) from error
-
-
-def _text_of(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception as worse:  # noqa: BLE001 -- whatever it is, the model is told of the first one
-        return f"(and its text cannot be had: {type(worse).__name__})"
 
 
 def _one_line(text: str) -> str:

@@ -13,7 +13,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .actor import Actor
 from .chat import Message, MessageDelta
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from .ref import ActorRef
 
 __all__ = ["AgentActor"]
-
-# Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
-_STRETCH: Final = 32
 
 
 class AgentActor(Actor):
@@ -100,7 +97,6 @@ class AgentActor(Actor):
         """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
         invocation, context = self._invocation, self._context
         stream = _events_of(agent, given, context)
-        count = 0
         exhausted = False
         try:
             async for event in stream:
@@ -111,9 +107,6 @@ class AgentActor(Actor):
                 await context.emit(event)
                 if invocation.outcome is not None:
                     break
-                count += 1
-                if count % _STRETCH == 0:
-                    await asyncio.sleep(0)
             else:
                 exhausted = True
         finally:

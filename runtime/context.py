@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 
 from .chat import new_id
 from .definition import AgentInput
@@ -23,7 +23,7 @@ from .interrupt import AddressStep, InterruptContext
 from .invocation import Invocation, Scope
 from .options import agent_options
 from .outcome import Outcome
-from .protocol import CancelChildren, Cast, Emitted, EmittedSoon, JoinLanes
+from .protocol import CancelCast, CancelChildren, Cast, Emitted, EmittedSoon, JoinLanes
 from .run_context import RunContext
 from .session import SessionValues
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .system import ActorSystem
 
 __all__ = ["AgentContext", "ResumeInfo"]
+
+# Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
+_STRETCH: Final = 32
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +54,7 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
+    __slots__ = ("_emitted", "_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: ActorSystem, *, streaming: bool) -> None:
         self._invocation = invocation
@@ -59,6 +62,7 @@ class AgentContext:
         self._system = system
         self.run = run
         self.streaming = streaming
+        self._emitted = 0
         self.is_over = False  # whether the run has ended under it
         self.resume: ResumeInfo | None = None
         self.last_cast: Outcome | None = None  # of the child that was cast last, if nothing was emitted since
@@ -127,8 +131,18 @@ class AgentContext:
     async def cast_node(self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None) -> Outcome:
         """The same for workflows, which say where in the run path and in which lane."""
         reply = await self.begin_cast(node, base, lane, given=given, loop=loop)
-        self.last_cast = outcome = await reply
+        self.last_cast = outcome = await self._outcome_of(reply)
         return outcome
+
+    async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:
+        """Wait for an agent that was cast. Whoever stops waiting takes it along: it does not go on behind the back of its caster."""
+        try:
+            return await reply
+        except asyncio.CancelledError:
+            gone: asyncio.Future[Any] = self._system.loop.create_future()
+            if await deliver(self._supervisor, CancelCast(reply, gone)) is not OVER:
+                await gone
+            raise
 
     async def begin_cast(
         self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None
@@ -143,7 +157,7 @@ class AgentContext:
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
         scope = Scope(given, shown=shown and self._invocation.seat.scope.shown, recorded=False)
         await self._ask(Cast(self._invocation, node, reply, base=self._invocation.run_path, lane=Lane(), scope=scope, tool=tool))
-        return await reply
+        return await self._outcome_of(reply)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         """Do something once in this invocation: when it is started again, the result of the first time is returned."""
@@ -175,6 +189,9 @@ class AgentContext:
         if shown is OVER:
             self._stop_here()
         self.last_cast = None
+        self._emitted += 1
+        if self._emitted % _STRETCH == 0:
+            await asyncio.sleep(0)
         return cast("AgentEvent", shown)
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:

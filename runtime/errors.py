@@ -57,6 +57,7 @@ __all__ = [
     "UnderstudyError",
     "UsageError",
     "forget_frames",
+    "text_of",
 ]
 
 
@@ -189,3 +190,11 @@ def forget_frames(error: BaseException) -> None:
             seen.add(id(next_one))
             next_one.__traceback__ = None
             stack.extend((next_one.__cause__, next_one.__context__))
+
+
+def text_of(error: BaseException) -> str:
+    """What it says; also of one that fails at saying it."""
+    try:
+        return str(error)
+    except Exception as worse:  # noqa: BLE001 -- whatever it is, the first one is what matters
+        return f"(its text cannot be had: {type(worse).__name__})"

@@ -28,6 +28,27 @@ __all__ = ["LoopCell"]
 _BATCH = 16
 
 
+class _Handling(Steps):
+    """The steps of a handler. Its two callbacks are methods: as closures they would be half a kilobyte for each actor that waits for something."""
+
+    __slots__ = ("_cell", "_envelope", "_handler", "_started")
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], cell: LoopCell, envelope: Envelope, handler: str, started: float) -> None:
+        self._coro = coro
+        self._cell = cell
+        self._envelope = envelope
+        self._handler = handler
+        self._started = started
+
+    def _held(self, seconds: float) -> None:
+        cell = self._cell
+        if seconds > cell.system.monitor.slow_after:
+            cell.system.monitor.held(cell.path, cell.actor_class, self._handler, seconds)
+
+    def _done(self, outcome: Outcome) -> None:
+        self._cell._finish(self._envelope, outcome, self._handler, perf_counter() - self._started)
+
+
 class LoopCell(Cell):
     """One actor on the event loop, from its spawn to its end."""
 
@@ -97,14 +118,9 @@ class LoopCell(Cell):
         self.held_in(handler)(seconds)
 
     def _begin(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
-        handler = handler_name(envelope.message)
-
-        def done(outcome: Outcome) -> None:
-            self._finish(envelope, outcome, handler, perf_counter() - started)
-
-        self.handling = handler
+        self.handling = handler = handler_name(envelope.message)
         self.current = envelope
-        self.run_task(Steps(coro, self.held_in(handler), done), RUNNING)
+        self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)
 
     def _finish(self, envelope: Envelope, outcome: Outcome, handler: str, seconds: float) -> None:
         monitor = self.system.monitor

@@ -14,7 +14,7 @@ from .history import Lane
 from .invocation import Invocation, Scope
 from .outcome import Outcome
 
-__all__ = ["CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
+__all__ = ["CancelCast", "CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
 
 
 class Perform:
@@ -110,6 +110,16 @@ class CancelRun:
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
+
+
+class CancelCast:
+    """To the supervisor: whoever waited for the future `reply` of a cast does so no longer. End what is under way there, and then set `gone`."""
+
+    __slots__ = ("gone", "reply")
+
+    def __init__(self, reply: Any, gone: Any) -> None:
+        self.reply = reply
+        self.gone = gone
 
 
 class CancelChildren:

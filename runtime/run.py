@@ -51,7 +51,6 @@ class Run:
         place: Callable[[], ActorSystem],
         launch: Callable[[ActorSystem], ActorRef[Any]],
         checkpoint_id: str | None,
-        starting: threading.Lock,
     ) -> None:
         self.id = run_id
         self._system: ActorSystem | None = None
@@ -62,7 +61,7 @@ class Run:
         self._problem: Exception | None = None  # why it could not be
         self._supervisor: ActorRef[Any] | None = None
         self._iterated = False
-        self._starting = starting  # held while it is started, for two threads may both be the first to look
+        self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to look
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
@@ -87,11 +86,12 @@ class Run:
         """Start it, if it has not been started."""
         if self._system is not None:
             return
+        system = self._place()  # not with the lock held: it may wait for a loop, on which somebody may wait for the lock
         with self._starting:
-            if self._system is None:
-                system = self._place()
-                self._system = system
-                system.on_loop(self._start_here)
+            if self._system is not None:
+                return
+            self._system = system
+        system.on_loop(self._start_here)
 
     def _start_here(self) -> None:
         launch, self._launch = self._launch, None
@@ -115,10 +115,9 @@ class Run:
     # --- the end ---
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        self.start()
-        system = self._system
-        assert system is not None
-        return (self._finished() if get_ident() == system.dispatcher.thread else self._on_its_loop(self._finished)).__await__()
+        system = self._started_system()
+        here = get_ident() == system.dispatcher.thread or self._record.result is not None
+        return (self._finished() if here else self._on_its_loop(self._finished)).__await__()
 
     async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
         """Wait for the end, on the run's own loop. Whoever is cancelled here has gone away, unless it only has no more time."""
@@ -142,6 +141,8 @@ class Run:
 
     def result(self, timeout: float | None = None) -> RunResult:
         """Block until the run has ended. In a coroutine, write `await run`."""
+        if self._record.result is not None:
+            return self._record.result
         try:
             return self._block_on(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout)
         except KeyboardInterrupt:
@@ -170,20 +171,29 @@ class Run:
     # --- events ---
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
-        self.start()
-        self._iterated = True
-        return _Events(self)
+        return self._events()
 
     def __iter__(self) -> Iterator[AgentEvent]:
         self._refuse_on_its_thread("for event in run", "async for event in run")
+        return self._events()
+
+    def _events(self) -> _Events:
         self.start()
+        if self._record.stream.is_discarded:
+            msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
+            raise UsageError(msg, run=self.id)
         self._iterated = True
         return _Events(self)
 
-    async def _take(self) -> Any:
-        """The next events, on the run's own loop; none at the end, when nothing of the run is left."""
+    async def _take_into(self, here: deque[AgentEvent], most: int) -> bool:
+        """Fetch the next events, on the run's own loop. Returns False at the end, when nothing of the run is left.
+
+        What is taken is put there in the same step, so that it is not lost if whoever waits for it is cancelled meanwhile.
+        """
         self._check()
-        return await self._record.stream.take(_BATCH)
+        taken = await self._record.stream.take(most)
+        here.extend(taken)
+        return bool(taken)
 
     def _abandon(self) -> None:
         """The consumer has gone away before the end."""
@@ -201,11 +211,17 @@ class Run:
         system = self._started_system()
         if get_ident() == system.dispatcher.thread:
             return await work()
+        self._check_loop(system)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), system.loop))
 
     def _block_on(self, work: Callable[[], Coroutine[Any, Any, T]], call: str, instead: str, timeout: float | None = None) -> T:
         self._refuse_on_its_thread(call, instead)
-        future = asyncio.run_coroutine_threadsafe(work(), self._started_system().loop)
+        system = self._started_system()
+        self._check_loop(system)
+        if get_ident() == system.dispatcher.thread:
+            msg = f"`{call}` would wait for ever: run {self.id} lives on this thread's event loop, which is not running. Write `{instead}` in a coroutine."
+            raise UsageError(msg, run=self.id)
+        future = asyncio.run_coroutine_threadsafe(work(), system.loop)
         try:
             return future.result(timeout)
         except concurrent.futures.TimeoutError:
@@ -217,6 +233,11 @@ class Run:
         except BaseException:
             future.cancel()
             raise
+
+    def _check_loop(self, system: ActorSystem) -> None:
+        if system.loop.is_closed():
+            msg = f"run {self.id} was not at its end when the event loop that it lived on was closed: nothing more will come of it."
+            raise UsageError(msg, run=self.id)
 
     def _refuse_on_its_thread(self, call: str, instead: str) -> None:
         try:
@@ -276,33 +297,43 @@ class _Events:
         return self
 
     async def __anext__(self) -> AgentEvent:
-        if not self._here:
+        here = self._here
+        if not here:
             run = self._run
             system = run._system
             assert system is not None
-            if get_ident() == system.dispatcher.thread:
+            if run._record.result is not None:
+                more = self._take_rest()
+            elif get_ident() == system.dispatcher.thread:
                 # One at a time: what is here with the consumer cannot slow the run down.
-                run._check()
-                taken = await run._record.stream.take(1)
+                more = await run._take_into(here, 1)
             else:
-                taken = await run._on_its_loop(run._take)
-            if not taken:
+                more = await run._on_its_loop(partial(run._take_into, here, _BATCH))
+            if not more and not here:
                 self._ended = True
                 run._check()
                 raise StopAsyncIteration
-            self._here.extend(taken)
-        return self._here.popleft()
+        return here.popleft()
+
+    def _take_rest(self) -> bool:
+        """What is left of a run that has ended, whether or not its loop is still there."""
+        taken = self._run._record.stream.take_now()
+        self._here.extend(taken)
+        return bool(taken)
 
     def __next__(self) -> AgentEvent:
-        if not self._here:
+        here = self._here
+        if not here:
             run = self._run
-            taken = run._block_on(run._take, "for event in run", "async for event in run")
-            if not taken:
+            if run._record.result is not None:
+                more = self._take_rest()
+            else:
+                more = run._block_on(partial(run._take_into, here, _BATCH), "for event in run", "async for event in run")
+            if not more and not here:
                 self._ended = True
                 run._check()
                 raise StopIteration
-            self._here.extend(taken)
-        return self._here.popleft()
+        return here.popleft()
 
     async def aclose(self) -> None:
         """Stop here: the run is cancelled."""

@@ -6,8 +6,10 @@ Owns: the events that were shown, the way to the consumer, the outcome, and who 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import time
 from typing import Any, Final
 
+from .clock import Timer
 from .errors import RunCancelled
 from .events import AgentEvent, Interrupted
 from .outcome import Outcome
@@ -29,7 +31,7 @@ _STATUS: Final = {
 class RunRecord:
     """One run, as it is told."""
 
-    __slots__ = ("_context", "_events", "_waiting", "agent_name", "outcome", "result", "stream")
+    __slots__ = ("_context", "_events", "_waiting", "agent_name", "outcome", "result", "stream", "timer")
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
         self._context = context
@@ -38,6 +40,7 @@ class RunRecord:
         self.agent_name = agent_name
         self.stream = EventStream(event_buffer)
         self.outcome: Outcome | None = None
+        self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
     # --- for the supervisor ---
@@ -56,10 +59,15 @@ class RunRecord:
 
     def settle(self, _value: Any = None) -> None:
         """The supervisor's actor has ended, and all under it: called by it, in place of a future's."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         if self.outcome is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
-            self.show(AgentEvent(self.agent_name, (self.agent_name,), error=self.outcome.error, run_id=self._context.run_id))
+            seq = self._events[-1].seq + 1 if self._events else 1
+            name, run_id = self.agent_name, self._context.run_id
+            self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         self.result = self.make_result()
         self.stream.end()
         waiting, self._waiting = self._waiting, []

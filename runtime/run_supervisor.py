@@ -17,14 +17,14 @@ from .actor import Actor
 from .agent_actor import AgentActor
 from .definition import AgentInput, Node
 from .delivery import OVER, finish, finish_last, hand
-from .errors import ActorDeadError, AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError
+from .errors import ActorDeadError, AgentError, MaxTransfersExceeded, RunCancelled, TransferError, UnderstudyError, text_of
 from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from .history import Entry, Lane
 from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
 from .messages import Failed
 from .outcome import EXITED, Outcome
-from .protocol import CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
+from .protocol import CancelCast, CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
 from .run_context import RunContext
 from .run_record import RunRecord
 from .session import bind_session
@@ -42,7 +42,7 @@ _PERFORM: Final = Perform()
 class RunSupervisor(Actor):
     """One run."""
 
-    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_streaming", "_timer", "_transfers")
+    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_streaming", "_transfers")
 
     def __init__(self, root: Node, context: RunContext, record: RunRecord, given: AgentInput, max_transfers: int, timeout: float | None) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class RunSupervisor(Actor):
         cell = self._cell
         cell.ended = [cast("Any", record)]  # who is told when this actor has ended, however that came
         cell.context.run(bind_session, context.session)
-        self._timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
+        record.timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
         # In the supervisor's own context, where the session is bound: the agents' are copies of it.
         cell.context.run(self._begin, Invocation(root, (root.name,), self._lane, self._root, None, None))
 
@@ -75,6 +75,8 @@ class RunSupervisor(Actor):
             return self._cast(message)
         if kind is EmittedSoon:
             message.shown()
+            if message.invocation.cell is None:
+                return None  # it comes from a thread that nobody waits for any more
             reply = self._emitted(message.invocation, message.event)
             return reply if inspect.iscoroutine(reply) else None
         if kind is JoinLanes:
@@ -83,6 +85,8 @@ class RunSupervisor(Actor):
             return self._crashed(message.invocation, message.error)
         if kind is CancelRun:
             return self._cancel(message.reason)
+        if kind is CancelCast:
+            return self._cancel_cast(message.reply, message.gone)
         if kind is CancelChildren:
             return self._cancel_children(message.parent)
         msg = f"{self} is given {message!r}, which it does not know."
@@ -231,7 +235,7 @@ class RunSupervisor(Actor):
     def _attributed(self, error: Any, node: Node) -> Exception:
         """The error, which says now to which run and agent it belongs, if it is one of ours."""
         if not isinstance(error, Exception):
-            msg = f"agent {node.name!r} crashed with {type(error).__name__}: {error}"
+            msg = f"agent {node.name!r} crashed with {type(error).__name__}: {text_of(error)}"
             crash = AgentError(msg, run=self._context.run_id, agent=node.name)
             crash.__cause__ = error
             return crash
@@ -257,7 +261,7 @@ class RunSupervisor(Actor):
             return None
         if self._ending or invocation.cancelled:
             return self._ended(Ended(invocation, Outcome("cancelled")))
-        attributed = self._attributed(error or RunCancelled("its actor was stopped"), invocation.node)
+        attributed = self._attributed(RunCancelled("its actor was stopped") if error is None else error, invocation.node)
         self._write(invocation, AgentEvent(error=attributed))
         return self._ended(Ended(invocation, Outcome("failed", attributed)))
 
@@ -265,7 +269,8 @@ class RunSupervisor(Actor):
 
     def _time_is_over(self, timeout: float) -> None:
         if not self._ending:
-            self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
+            with contextlib.suppress(ActorDeadError):
+                self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
             self._record.stream.unblock()
 
     def _cancel(self, reason: str) -> Any:
@@ -284,6 +289,21 @@ class RunSupervisor(Actor):
             _end(cell, invocation)
         return None
 
+    def _cancel_cast(self, reply: Any, gone: Any) -> None:
+        """End all that is under way in one seat."""
+        found = None
+        for cell, invocation in tuple(self._live.items()):
+            seat: Seat | None = invocation.seat
+            while seat is not None and seat.future is not reply:
+                seat = seat.parent.seat if seat.parent is not None else None
+            if seat is not None:
+                found = seat
+                _end(cell, invocation)
+        if found is None:
+            gone.set_result(None)
+        else:
+            found.future = gone  # which is set when it is empty
+
     def _cancel_children(self, parent: Invocation) -> None:
         """End all that is under way below one agent."""
         for cell, invocation in tuple(self._live.items()):
@@ -295,8 +315,6 @@ class RunSupervisor(Actor):
 
     def _leave(self) -> Any:
         """All agents have ended: so does the run."""
-        if self._timer is not None:
-            self._timer.cancel()
         hooks = self._context.hooks
         if hooks is not None and "on_run_end" in hooks._overridden:
             return self._say_end()

@@ -6,7 +6,6 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -83,7 +82,6 @@ class Runner:
             check = getattr(node.agent, "check", None)
             if check is not None:
                 check(node)
-        self._starting = threading.Lock()
         self._systems: dict[asyncio.AbstractEventLoop, ActorSystem] = {}  # of the loops that are not closed, as far as is known
 
     def __repr__(self) -> str:
@@ -116,7 +114,7 @@ class Runner:
         context = RunContext(run_id, session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
         record = RunRecord(context, self._tree.name, self.event_buffer)
-        run = Run(run_id, record, self._place, partial(self._launch, context, record, given, timeout), checkpoint_id, self._starting)
+        run = Run(run_id, record, self._place, partial(self._launch, context, record, given, timeout), checkpoint_id)
         if _running_loop() is not None:
             run.start()
         return run

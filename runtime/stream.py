@@ -73,6 +73,16 @@ class EventStream:
         self._capacity = 1 << 62
         self._make_room()
 
+    @property
+    def is_discarded(self) -> bool:
+        """Whether what is put is dropped."""
+        return not self._open
+
+    def take_now(self) -> list[AgentEvent]:
+        """All that is left, of a run that has ended. From any thread."""
+        buffer = self._buffer or deque()
+        return [buffer.popleft() for _ in range(len(buffer))]
+
     async def take(self, most: int) -> list[AgentEvent] | tuple[AgentEvent, ...]:
         """The next events, at least one; none at all when there will be no more."""
         while not self._buffer:

@@ -25,6 +25,11 @@ class _ManualTimer:
 
     def cancel(self) -> None:
         self.cancelled = True
+        self.callback, self.args = _nothing, ()  # it may lie here for long, and must not keep what it would have called
+
+
+def _nothing() -> None:
+    """What a timer that was cancelled would call."""
 
 
 class ManualClock:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ...runtime.chat import Message
 from ...runtime.context import AgentContext
 from ...runtime.definition import AgentInput
-from ...runtime.errors import UsageError
+from ...runtime.errors import UsageError, text_of
 from ...runtime.events import AgentEvent
 from ..agent import Agent
 from ..transfer import DeterministicTransfer
@@ -75,7 +75,7 @@ class _Reporting(DeterministicTransfer):
                 return
             context.state["played"] = True
             invocation.broke = invocation.broke or outcome.broke
-            if outcome.kind == "failed":
-                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {outcome.error}"))
+            if outcome.error is not None:
+                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
         async for event in super().run(input, context):
             yield event
