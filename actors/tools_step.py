@@ -110,6 +110,8 @@ class Round:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            for work in works:
+                work.close()  # one whose task was cancelled before its first step has not begun
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         """What is no ordinary exception must not leave a task of asyncio's: it might end the loop, and everybody on it."""

@@ -139,6 +139,8 @@ class AgentContext:
         try:
             return await reply
         except asyncio.CancelledError:
+            if self._invocation.cancelled or self._system.closing:
+                raise  # all under it is ended with it
             gone: asyncio.Future[Any] = self._system.loop.create_future()
             if await deliver(self._supervisor, CancelCast(reply, gone)) is not OVER:
                 await gone
@@ -149,14 +151,24 @@ class AgentContext:
     ) -> asyncio.Future[Outcome]:
         """The same, without waiting for the end."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
-        await self._ask(Cast(self._invocation, node, reply, base=base, lane=lane, given=given, loop=loop))
+        await self._cast(Cast(self._invocation, node, reply, base=base, lane=lane, given=given, loop=loop))
         return reply
+
+    async def _cast(self, request: Cast) -> None:
+        """Have an agent begin. Whoever is cancelled meanwhile has given it up, whether or not it has begun by then."""
+        try:
+            await self._ask(request)
+        except asyncio.CancelledError:
+            request.reply.cancel()
+            with contextlib.suppress(ActorDeadError):
+                self._supervisor.tell(CancelCast(request.reply, self._system.loop.create_future()))
+            raise
 
     async def call_agent(self, node: Any, given: AgentInput, *, shown: bool, tool: AddressStep) -> Outcome:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
         scope = Scope(given, shown=shown and self._invocation.seat.scope.shown, recorded=False)
-        await self._ask(Cast(self._invocation, node, reply, base=self._invocation.run_path, lane=Lane(), scope=scope, tool=tool))
+        await self._cast(Cast(self._invocation, node, reply, base=self._invocation.run_path, lane=Lane(), scope=scope, tool=tool))
         return await self._outcome_of(reply)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:

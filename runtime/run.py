@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["CancelHandle", "Run"]
 
 T = TypeVar("T")
+
+# Seconds after which a thread that waits looks whether the run's loop is still there.
+_LOOK_AGAIN: Final = 0.5
 
 # Events that are fetched at once from another thread: going there and back costs as much as fifty events do.
 _BATCH: Final = 64
@@ -78,6 +82,8 @@ class Run:
         result = self._record.result
         if result is not None:
             return result.status
+        if self._problem is not None:
+            return RunStatus.FAILED
         return RunStatus.PENDING if self._launch is not None and self._system is None else RunStatus.RUNNING
 
     # --- starting ---
@@ -88,20 +94,18 @@ class Run:
             return
         system = self._place()  # not with the lock held: it may wait for a loop, on which somebody may wait for the lock
         with self._starting:
-            if self._system is not None:
-                return
-            self._system = system
-        system.on_loop(self._start_here)
+            if self._system is None:
+                system.on_loop(self._start_here, system)
+                self._system = system  # from here on others pass: what they send to the loop comes after the start
 
-    def _start_here(self) -> None:
+    def _start_here(self, system: ActorSystem) -> None:
         launch, self._launch = self._launch, None
         assert launch is not None
-        assert self._system is not None
         try:
-            self._supervisor = launch(self._system)
+            self._supervisor = launch(system)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
             self._problem = problem
-            self._record.stream.end()
+            self._record.give_up()
 
     def _started_system(self) -> ActorSystem:
         self.start()
@@ -136,6 +140,7 @@ class Run:
                 if leaving_cancels:
                     self._abandon_here()
                 raise
+            self._check()
         assert record.result is not None
         return record.result
 
@@ -144,10 +149,13 @@ class Run:
         if self._record.result is not None:
             return self._record.result
         try:
-            return self._block_on(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout)
+            result = self._block_on(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout)
         except KeyboardInterrupt:
             self._started_system().on_loop(self._cancel_here, "it was interrupted from the keyboard")
             raise
+        result = result or self._record.result
+        assert result is not None
+        return result
 
     def cancel(self, mode: Literal["immediate"] = "immediate") -> CancelHandle:
         """End the run: cut short what is under way. From any thread. Await what is returned to know whether it was cancelled, or had come to its end before."""
@@ -191,6 +199,8 @@ class Run:
         What is taken is put there in the same step, so that it is not lost if whoever waits for it is cancelled meanwhile.
         """
         self._check()
+        if here:
+            return True  # somebody who waited before, and was cancelled, has had them put there
         taken = await self._record.stream.take(most)
         here.extend(taken)
         return bool(taken)
@@ -214,7 +224,8 @@ class Run:
         self._check_loop(system)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), system.loop))
 
-    def _block_on(self, work: Callable[[], Coroutine[Any, Any, T]], call: str, instead: str, timeout: float | None = None) -> T:
+    def _block_on(self, work: Callable[[], Coroutine[Any, Any, T]], call: str, instead: str, timeout: float | None = None) -> T | None:
+        """Do it on the run's loop, and wait for it in this thread. Returns None if the run has ended together with its loop."""
         self._refuse_on_its_thread(call, instead)
         system = self._started_system()
         self._check_loop(system)
@@ -223,16 +234,35 @@ class Run:
             raise UsageError(msg, run=self.id)
         future = asyncio.run_coroutine_threadsafe(work(), system.loop)
         try:
-            return future.result(timeout)
-        except concurrent.futures.TimeoutError:
-            if future.done():
-                raise
-            future.cancel()
-            msg = f"{call}: run {self.id} has not ended within {timeout:g} s. It goes on: call result() again, or cancel()."
-            raise TimeoutError(msg) from None
+            return self._wait_for(future, system, call, timeout)
+        except concurrent.futures.CancelledError:
+            self._ended_with_its_loop(system)
+            return None
         except BaseException:
-            future.cancel()
+            if not system.loop.is_closed():
+                future.cancel()
             raise
+
+    def _wait_for(self, future: concurrent.futures.Future[T], system: ActorSystem, call: str, timeout: float | None) -> T | None:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                return future.result(_LOOK_AGAIN if until is None else min(_LOOK_AGAIN, max(0.0, until - time.monotonic())))
+            except concurrent.futures.TimeoutError:
+                if future.done():
+                    raise
+            if system.loop.is_closed():  # one that is stopped and closed tells nobody
+                self._ended_with_its_loop(system)
+                return None
+            if until is not None and time.monotonic() >= until:
+                msg = f"{call}: run {self.id} has not ended within {timeout:g} s. It goes on: call result() again, or cancel()."
+                raise TimeoutError(msg)
+
+    def _ended_with_its_loop(self, system: ActorSystem) -> None:
+        if self._record.result is None:
+            self._check_loop(system)
+            msg = f"run {self.id} cannot be waited for any more: the event loop that it lives on is ending."
+            raise UsageError(msg, run=self.id)
 
     def _check_loop(self, system: ActorSystem) -> None:
         if system.loop.is_closed():
@@ -328,7 +358,9 @@ class _Events:
             if run._record.result is not None:
                 more = self._take_rest()
             else:
-                more = run._block_on(partial(run._take_into, here, _BATCH), "for event in run", "async for event in run")
+                more = bool(run._block_on(partial(run._take_into, here, _BATCH), "for event in run", "async for event in run"))
+                if not more and run._record.result is not None:
+                    more = self._take_rest()
             if not more and not here:
                 self._ended = True
                 run._check()

@@ -31,11 +31,12 @@ _STATUS: Final = {
 class RunRecord:
     """One run, as it is told."""
 
-    __slots__ = ("_context", "_events", "_waiting", "agent_name", "outcome", "result", "stream", "timer")
+    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "outcome", "result", "stream", "timer")
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
         self._context = context
         self._events: list[AgentEvent] = []
+        self._last_seq = 0
         self._waiting: list[Callable[[], object]] = []
         self.agent_name = agent_name
         self.stream = EventStream(event_buffer)
@@ -47,6 +48,7 @@ class RunRecord:
 
     def show(self, event: AgentEvent) -> None:
         """Keep the event, unless it is a piece of one that comes whole later, and let the consumer have it."""
+        self._last_seq = event.seq
         if event.delta is None:
             self._events.append(event)
         self.stream.put(event)
@@ -65,10 +67,14 @@ class RunRecord:
         if self.outcome is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
-            seq = self._events[-1].seq + 1 if self._events else 1
+            seq = self._last_seq + 1
             name, run_id = self.agent_name, self._context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         self.result = self.make_result()
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Nothing will come any more: wake whoever waits."""
         self.stream.end()
         waiting, self._waiting = self._waiting, []
         for callback in waiting:

@@ -104,6 +104,8 @@ class RunSupervisor(Actor):
         hand(ref, _PERFORM)
 
     def _cast(self, request: Cast) -> None:
+        if request.reply.done():
+            return  # it was given up before it began
         if self._ending or request.parent.cell is None:
             request.reply.set_result(Outcome("cancelled"))
             return
