@@ -36,44 +36,53 @@ class Scope:
 class Seat:
     """The place of one agent, which those take over to whom it hands over: whoever cast the first hears of the last."""
 
-    __slots__ = ("address", "broke", "future", "loop", "parent", "scope")
+    __slots__ = ("broke", "future", "loop", "names", "parent", "scope", "tool")
 
-    def __init__(self, parent: Invocation | None, scope: Scope, address: Address, loop: int | None, future: asyncio.Future[Outcome] | None) -> None:
+    def __init__(self, parent: Invocation | None, scope: Scope, tool: AddressStep | None, loop: int | None, future: asyncio.Future[Any] | None) -> None:
         self.parent = parent
         self.scope = scope
-        self.address = address
+        self.tool = tool  # the call that it belongs to, if the agent is called as a tool
         self.loop = loop  # the iteration of the nearest loop around it; None outside of any
         self.future = future  # of the outcome; None for the root of the run
+        self.names: tuple[str, ...] = ()  # of those who have had it, the last one last
         self.broke = False  # whether one of them has broken that loop
+
+    @property
+    def address(self) -> Address:
+        """Where it stands in the tree."""
+        above = () if self.parent is None else self.parent.address
+        return above if self.tool is None else (*above, self.tool)
 
 
 class Invocation:
-    """One agent at work, once."""
+    """One agent at work, once. What most invocations never have stands in the class: it is set when it comes to be."""
 
-    __slots__ = (
-        "address",
-        "broke",
-        "cancelled",
-        "cell",
-        "ended",
-        "given",
-        "handed_over_by",
-        "id",
-        "lane",
-        "last_message",
-        "messages",
-        "node",
-        "notes",
-        "outcome",
-        "playing",
-        "run_path",
-        "saved",
-        "seat",
-        "since",
-        "state",
-        "steps",
-        "transfer",
-    )
+    cell: Cell | None = None
+    """Its actor's, while it has not ended."""
+    state: dict[str, Any] | None = None
+    """The agent's own; made when somebody looks."""
+    saved: dict[str, Any] | None = None
+    """The state as of the last recorded step, where it may be started again."""
+    notes: dict[str, Any] | None = None
+    """What the agents of this package note for themselves: the state is the user's."""
+    steps: dict[str, Any] | None = None
+    """Results of `context.step`."""
+    last_message: Message | None = None
+
+    # What its recorded events say of its end.
+    outcome: Outcome | None = None
+    """It has exited, failed or was interrupted."""
+    transfer: str | None = None
+    """To whom it wants to hand over."""
+    broke: bool = False
+    """Whether it has broken the loop around it."""
+
+    playing: int = 0
+    """How many seats it has filled that are not empty yet."""
+    cancelled: bool = False
+    """Whether the supervisor has ended it."""
+    ended: tuple[Outcome, str | None] | None = None
+    """What it has reported, while others that it has cast are still at work."""
 
     def __init__(self, node: Node, run_path: tuple[str, ...], lane: Lane, seat: Seat, given: AgentInput | None, handed_over_by: Node | None) -> None:
         self.id = new_id()
@@ -82,20 +91,12 @@ class Invocation:
         self.lane = lane
         self.since = len(lane.entries)  # what the lane held when it began: its input is made from that
         self.seat = seat
-        self.address: Address = (*seat.address, AddressStep("agent", node.name))
+        seat.names = self.names = (*seat.names, node.name)
         self.given = given  # the input that it was given outright, if any
         self.handed_over_by = handed_over_by
-        self.state: dict[str, Any] | None = None  # made when somebody looks
-        self.saved: dict[str, Any] | None = None  # the state as of the last recorded step, where it may be started again
-        self.notes: dict[str, Any] | None = None  # what the agents of this package note for themselves: the state is the user's
-        self.steps: dict[str, Any] | None = None  # results of `context.step`
         self.messages: list[Message] = []  # what it has said so far, oldest first
-        self.last_message: Message | None = None
-        # What its recorded events say of its end.
-        self.outcome: Outcome | None = None  # it has exited, failed or was interrupted
-        self.transfer: str | None = None  # to whom it wants to hand over
-        self.broke = False  # whether it has broken the loop around it
-        self.cell: Cell | None = None  # its actor's, while it has not ended
-        self.playing = 0  # how many seats it has filled that are not empty yet
-        self.cancelled = False  # whether the supervisor has ended it
-        self.ended: tuple[Outcome, str | None] | None = None  # what it has reported, while others that it has cast are still at work
+
+    @property
+    def address(self) -> Address:
+        """Where it stands in the tree, behind those who have handed over to it."""
+        return (*self.seat.address, *(AddressStep("agent", name) for name in self.names))

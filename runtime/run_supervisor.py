@@ -55,7 +55,7 @@ class RunSupervisor(Actor):
         self._lane = Lane()
         self._live: dict[Cell, Invocation] = {}  # the agents at work, by their actors
         self._ending = False  # whether no agent is to be cast any more
-        self._root = Seat(None, Scope(given, shown=True, recorded=True), (), None, None)
+        self._root = Seat(None, Scope(given, shown=True, recorded=True), None, None, None)
         cell = self._cell
         cell.ended = [cast("Any", record)]  # who is told when this actor has ended, however that came
         cell.context.run(bind_session, context.session)
@@ -111,10 +111,9 @@ class RunSupervisor(Actor):
             return
         parent = request.parent
         scope = request.scope or parent.seat.scope
-        address = parent.address if request.tool is None else (*parent.address, request.tool)
         loop = request.loop if request.loop is not None else parent.seat.loop if request.scope is None else None
         parent.playing += 1
-        seat = Seat(parent, scope, address, loop, request.reply)
+        seat = Seat(parent, scope, request.tool, loop, request.reply)
         run_path = request.base if request.node.parent is None and parent.node.inner is request.node else (*request.base, request.node.name)
         self._begin(Invocation(request.node, run_path, request.lane, seat, request.given, None))
 
