@@ -169,6 +169,8 @@ class Run:
         self._record.stream.unblock()
         if self._supervisor is not None and self._supervisor.is_alive():
             self._supervisor.tell(CancelRun(reason))
+            if self._record.outcome is not None:
+                self._supervisor.cancel()  # it may be in a hook that does not end
 
     async def aclose(self) -> None:
         """Cancel it, if it has not ended, and wait until nothing of it is left."""

@@ -269,14 +269,17 @@ class RunSupervisor(Actor):
     # --- the end ---
 
     def _time_is_over(self, timeout: float) -> None:
-        if not self._ending:
-            with contextlib.suppress(ActorDeadError):
-                self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
-            self._record.stream.unblock()
+        self._record.stream.unblock()
+        with contextlib.suppress(ActorDeadError):
+            self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
+        if self._record.outcome is not None:
+            self.actor_ref.cancel()  # it may be in a hook that does not end
 
     def _cancel(self, reason: str) -> Any:
         """End all that is under way. The run ends when all of it has ended."""
         if self._ending:
+            for cell in tuple(self._live):
+                cell.cut_off()  # it has been told before, and has not listened
             return None
         self._ending = True
         context, name = self._context, self._record.agent_name
@@ -323,8 +326,10 @@ class RunSupervisor(Actor):
         return None
 
     async def _say_end(self) -> None:
-        await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
-        finish_last(self._cell)
+        try:
+            await call_hooks(self._context.hooks, None, "on_run_end", None, self._context, self._record.make_result())
+        finally:
+            finish_last(self._cell)
 
 
 def _heed(invocation: Invocation, event: AgentEvent) -> None:

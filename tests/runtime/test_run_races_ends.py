@@ -1,6 +1,7 @@
 """Runs that end at awkward moments: in a pause, behind a slow consumer, with a thread that goes on, with an exception that misbehaves."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import threading
@@ -10,7 +11,7 @@ from collections import Counter
 import pytest
 
 from understudy.actors import Agent, ChatModelAgent, Middleware, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, Backoff, Message, MessageDelta, Restart, Runner, ToolCall
+from understudy.runtime import ActorSystem, AgentEvent, Backoff, Message, MessageDelta, Restart, RunHooks, Runner, ToolCall
 from understudy.runtime.run_supervisor import RunSupervisor
 from understudy.runtime.testing import ManualClock
 
@@ -66,13 +67,19 @@ def texts(events):
 
 
 def test_a_cast_that_is_given_up_is_ended(run):
-    child, other = Plays("child", slow_to_leave), Plays("other", quick)
+    async def goes_on(context):
+        yield AgentEvent.say("here")
+        await asyncio.sleep(0.04)
+        yield AgentEvent.say("still here")
+
+    child, other = Plays("child", goes_on), Plays("other", quick)
 
     async def play(context):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await context.cast(child)
         yield AgentEvent.say("gave up")
+        await asyncio.sleep(0.05)
         outcome = await context.cast(other)
         yield AgentEvent.say(outcome.kind)
 
@@ -307,5 +314,53 @@ def test_a_run_ends_in_the_pause_before_a_restart(run, caplog, end):
                 assert system.stats().actors == 0
         result = await asyncio.wait_for(a_run, 1)
         assert [type(event.error).__name__ for event in result.events] == ["NoneType", "RunCancelled"]
+
+    run(main())
+
+
+def test_a_second_cancel_reaches_an_agent_that_has_swallowed_the_first(run, caplog):
+    async def play(context):
+        yield AgentEvent.say("here")
+        for _ in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.get_running_loop().create_future()
+
+    async def main():
+        async with ActorSystem(stop_timeout=0.1) as system:
+            a_run = Runner(Plays("a", play), system=system).query("go")
+            await asyncio.sleep(0.01)
+            for _ in range(2):
+                a_run.cancel()
+                await asyncio.sleep(0.01)
+            assert a_run.status == "cancelled"
+
+    run(main())
+
+
+def test_a_hook_that_does_not_end_is_cut_short_by_a_cancel(run):
+    class Hangs(RunHooks):
+        async def on_run_end(self, context, result):
+            hanging.set()
+            await asyncio.get_running_loop().create_future()
+
+    hanging = asyncio.Event()
+
+    async def main():
+        a_run = Runner(Plays("a", quick), hooks=Hangs()).query("go")
+        await hanging.wait()
+        assert a_run.status == "running"
+        a_run.cancel()
+        assert (await a_run).status == "completed"
+
+    run(main())
+
+
+def test_a_hook_that_does_not_end_is_cut_short_by_the_timeout(run):
+    class Hangs(RunHooks):
+        async def on_run_end(self, context, result):
+            await asyncio.get_running_loop().create_future()
+
+    async def main():
+        assert (await Runner(Plays("a", quick), hooks=Hangs()).query("go", timeout=0.05)).status == "completed"
 
     run(main())
