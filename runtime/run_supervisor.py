@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+from copy import deepcopy
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -42,7 +43,7 @@ _PERFORM: Final = Perform()
 class RunSupervisor(Actor):
     """One run."""
 
-    __slots__ = ("_context", "_ending", "_lane", "_live", "_max_transfers", "_record", "_root", "_seq", "_streaming", "_transfers")
+    __slots__ = ("_context", "_ending", "_live", "_max_transfers", "_record", "_seq", "_streaming", "_transfers")
 
     def __init__(self, root: Node, context: RunContext, record: RunRecord, given: AgentInput, max_transfers: int, timeout: float | None) -> None:
         super().__init__()
@@ -52,16 +53,15 @@ class RunSupervisor(Actor):
         self._streaming = given.streaming
         self._seq = 0
         self._transfers = 0
-        self._lane = Lane()
         self._live: dict[Cell, Invocation] = {}  # the agents at work, by their actors
         self._ending = False  # whether no agent is to be cast any more
-        self._root = Seat(None, Scope(given, shown=True, recorded=True), None, None, None)
+        seat = Seat(None, Scope(given, shown=True, recorded=True), None, None, None)
         cell = self._cell
         cell.ended = [cast("Any", record)]  # who is told when this actor has ended, however that came
         cell.context.run(bind_session, context.session)
         record.timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
         # In the supervisor's own context, where the session is bound: the agents' are copies of it.
-        cell.context.run(self._begin, Invocation(root, (root.name,), self._lane, self._root, None, None))
+        cell.context.run(self._begin, Invocation(root, (root.name,), Lane(), seat, None, None))
 
     # --- messages ---
 
@@ -215,7 +215,7 @@ class RunSupervisor(Actor):
             self._seq += 1  # the consumer sees no gaps
         stamped = stamp(event, node.name, invocation.run_path, action, error, self._seq, time(), context.run_id, invocation.id)
         message = event.message
-        if message is not None:
+        if message is not None and event.delta is None:
             invocation.messages.append(message)
             invocation.last_message = scope.last_message = message
             if message.usage is not None:
@@ -224,7 +224,7 @@ class RunSupervisor(Actor):
         if action is not None or error is not None:
             _heed(invocation, stamped)
         if invocation.state is not None and node.agent.on_failure is not None:
-            invocation.saved = invocation.state.copy()
+            invocation.saved = deepcopy(invocation.state)
         if shown:
             self._record.show(stamped)
         return stamped
@@ -253,7 +253,7 @@ class RunSupervisor(Actor):
         if invocation is None or restart is None or self._ending or invocation.cancelled:
             return Stop()  # and its end is told
         self._cancel_children(invocation)
-        invocation.state = None if invocation.saved is None else invocation.saved.copy()
+        invocation.state = deepcopy(invocation.saved)
         ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
         return restart
 

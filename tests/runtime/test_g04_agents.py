@@ -1,6 +1,7 @@
 """G4, in runs: a crash of an agent's actor ends no other actor, and its parent learns of it once."""
 
 import asyncio
+from copy import deepcopy
 
 import pytest
 
@@ -136,18 +137,18 @@ def test_g04_state_that_was_not_recorded_is_not_there_after_a_restart(run):
 
     class Stateful(Agent):
         async def run(self, input, context):
-            seen.append(dict(context.state))
+            seen.append(deepcopy(context.state))
             if "step" not in context.state:
-                context.state["step"] = 1
+                context.state["step"] = [1]
                 yield AgentEvent.say("one")
-                context.state["step"] = 2
+                context.state["step"].append(2)
                 raise ValueError("lost")
             yield AgentEvent.say("two")
 
     async def main():
         result = await Runner(Stateful(name="s", on_failure=AT_ONCE)).query("go")
         assert result.status == "completed"
-        assert seen == [{}, {"step": 1}]
+        assert seen == [{}, {"step": [1]}]
         assert [event.message.text for event in result.events] == ["one", "two"]
 
     run(main())
