@@ -129,10 +129,11 @@ class Parallel(_Workflow):
         begun = 0
         to_begin = len(children)
         cause: Outcome | None = None
+        # Whether it has to look after each of them, or only after the last one.
+        each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
-                reply = await context.begin_cast(children[begun], context.run_path, lanes[begun])
-                reply.add_done_callback(_Note(begun, outcomes, ended))
+                await context.begin_cast(children[begun], context.run_path, lanes[begun], _Place(begun, outcomes, ended, 0 if each else len(children)))
                 begun += 1
             await ended.wait()
             ended.clear()
@@ -144,20 +145,27 @@ class Parallel(_Workflow):
         return [outcomes[index] for index in sorted(outcomes)], cause
 
 
-class _Note:
-    """Notes how a child has ended."""
+class _Place:
+    """Where the outcome of one child goes: as good as a future, and no turn of the loop lies between the end of a child and its being noted."""
 
-    __slots__ = ("_ended", "_index", "_outcomes")
+    __slots__ = ("_ended", "_index", "_outcomes", "_quorum")
 
-    def __init__(self, index: int, outcomes: dict[int, Outcome], ended: asyncio.Event) -> None:
+    def __init__(self, index: int, outcomes: dict[int, Outcome], ended: asyncio.Event, quorum: int) -> None:
         self._index = index
         self._outcomes = outcomes
         self._ended = ended
+        self._quorum = quorum  # how many have to have ended before somebody needs to look
 
-    def __call__(self, reply: asyncio.Future[Outcome]) -> None:
-        if not reply.cancelled():
-            self._outcomes[self._index] = reply.result()
-        self._ended.set()
+    def done(self) -> bool:
+        return self._index in self._outcomes
+
+    def set_result(self, outcome: Outcome) -> None:
+        self._outcomes[self._index] = outcome
+        if len(self._outcomes) >= self._quorum:
+            self._ended.set()
+
+    def cancel(self) -> None:
+        """Nobody waits any more: the whole is being cancelled."""
 
 
 def _joined(outcomes: list[Outcome]) -> Outcome:

@@ -24,7 +24,7 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     codec, codec_types, codec_values    bytes and back, for registered types only
     definition, history, outcome        a tree of agents; what each gets to see; how one has ended
     hooks, run_context, run_result      who looks on; what belongs to a run; what is left of it
-    invocation, protocol, delivery      an agent at work, as data; what the actors of a run send; how
+    protocol, invocation, delivery      what the actors of a run send; an agent at work, as data; how they send
     stream, run_record                  events on their way; what is known of a run
     context, agent_actor                an agent's door to its run; an agent at work
     run_supervisor, run, runner         the single writer; a run from outside; the front door

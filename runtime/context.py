@@ -23,7 +23,7 @@ from .interrupt import AddressStep, InterruptContext
 from .invocation import Invocation, Scope
 from .options import agent_options
 from .outcome import Outcome
-from .protocol import CancelCast, CancelChildren, Cast, Emitted, EmittedSoon, JoinLanes
+from .protocol import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes
 from .run_context import RunContext
 from .session import SessionValues
 
@@ -130,7 +130,8 @@ class AgentContext:
 
     async def cast_node(self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None) -> Outcome:
         """The same for workflows, which say where in the run path and in which lane."""
-        reply = await self.begin_cast(node, base, lane, given=given, loop=loop)
+        reply: asyncio.Future[Outcome] = self._system.loop.create_future()
+        await self.begin_cast(node, base, lane, reply, given=given, loop=loop)
         self.last_cast = outcome = await self._outcome_of(reply)
         return outcome
 
@@ -147,12 +148,10 @@ class AgentContext:
             raise
 
     async def begin_cast(
-        self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None
-    ) -> asyncio.Future[Outcome]:
-        """The same, without waiting for the end."""
-        reply: asyncio.Future[Outcome] = self._system.loop.create_future()
+        self, node: Any, base: tuple[str, ...], lane: Lane, reply: CastReply, *, given: AgentInput | None = None, loop: int | None = None
+    ) -> None:
+        """The same, without waiting for the end: `reply` is given the outcome."""
         await self._cast(Cast(self._invocation, node, reply, base=base, lane=lane, given=given, loop=loop))
-        return reply
 
     async def _cast(self, request: Cast) -> None:
         """Have an agent begin. Whoever is cancelled meanwhile has given it up, whether or not it has begun by then."""

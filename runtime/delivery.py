@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from . import lifecycle
 from .envelope import Envelope
 from .errors import ActorDeadError
 from .mailbox import MailboxClosed
+from .phase import OPEN
 
 if TYPE_CHECKING:
     from .cell import Cell
+    from .loop_cell import LoopCell
     from .ref import ActorRef
 
 __all__ = ["OVER", "deliver", "finish", "finish_last", "hand"]
@@ -25,54 +28,25 @@ OVER: Final = object()
 """The reply of one that takes nothing any more: it has ended, or is about to."""
 
 
-class _Reply:
-    """Where the reply goes: a future of the loop is made only if somebody has to wait for it."""
-
-    __slots__ = ("error", "future", "given", "value")
-
-    def __init__(self) -> None:
-        self.given = False
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.future: asyncio.Future[Any] | None = None
-
-    def done(self) -> bool:
-        return self.given or (self.future is not None and self.future.done())
-
-    def set_result(self, value: Any) -> None:
-        self.given = True
-        if self.future is not None:
-            self.future.set_result(value)
-        else:
-            self.value = value
-
-    def set_exception(self, error: BaseException) -> None:
-        self.given = True
-        if self.future is not None:
-            self.future.set_exception(error)
-        else:
-            self.error = error
-
-
 async def deliver(ref: ActorRef[Any], message: Any) -> Any:
-    """Send, and wait for the reply."""
-    cell = ref._cell
-    reply = _Reply()
-    envelope = Envelope(message, reply)
-    if cell.is_idle():
-        cell.handle(envelope, perf_counter())
-        if reply.given:
-            if reply.error is not None:
-                raise reply.error
-            return reply.value
+    """Send to an actor on the event loop, and wait for the reply."""
+    cell: LoopCell = ref._cell  # type: ignore[assignment]  # all actors of a run are of this kind
+    if cell.phase is OPEN and cell.mailbox.is_idle:
+        cell.system.monitor.handled += 1
+        # What it raises is the reply: it is this package's own code, and nothing is done about it but to say so where it was asked.
+        result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
+        if type(result) is not CoroutineType:
+            return result
+        future: asyncio.Future[Any] = cell.system.loop.create_future()
+        cell.begin_handler(result, Envelope(message, future), perf_counter())
     else:
+        future = cell.system.loop.create_future()
         try:
-            cell.post(envelope)
+            cell.post(Envelope(message, future))
         except MailboxClosed:
             return OVER
-    reply.future = cell.system.loop.create_future()
     try:
-        return await reply.future
+        return await future
     except ActorDeadError:
         return OVER
 

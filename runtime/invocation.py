@@ -6,17 +6,21 @@ resuming differ in nothing but what is in here. It is written by the run supervi
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from .chat import Message, new_id
 from .definition import AgentInput, Node
+from .errors import ActorDeadError
 from .history import Lane
 from .interrupt import Address, AddressStep
+from .messages import Failed
 from .outcome import Outcome
+from .protocol import CastReply, Crashed
 
 if TYPE_CHECKING:
     from .cell import Cell
+    from .ref import ActorRef
 
 __all__ = ["Invocation", "Scope", "Seat"]
 
@@ -38,12 +42,12 @@ class Seat:
 
     __slots__ = ("broke", "future", "loop", "names", "parent", "scope", "tool")
 
-    def __init__(self, parent: Invocation | None, scope: Scope, tool: AddressStep | None, loop: int | None, future: asyncio.Future[Any] | None) -> None:
+    def __init__(self, parent: Invocation | None, scope: Scope, tool: AddressStep | None, loop: int | None, future: CastReply | None) -> None:
         self.parent = parent
         self.scope = scope
         self.tool = tool  # the call that it belongs to, if the agent is called as a tool
         self.loop = loop  # the iteration of the nearest loop around it; None outside of any
-        self.future = future  # of the outcome; None for the root of the run
+        self.future = future  # where the outcome goes; None for the root of the run
         self.names: tuple[str, ...] = ()  # of those who have had it, the last one last
         self.broke = False  # whether one of them has broken that loop
 
@@ -59,6 +63,8 @@ class Invocation:
 
     cell: Cell | None = None
     """Its actor's, while it has not ended."""
+    supervisor: ActorRef[Any] | None = None
+    """Who hears of that end."""
     state: dict[str, Any] | None = None
     """The agent's own; made when somebody looks."""
     saved: dict[str, Any] | None = None
@@ -95,6 +101,14 @@ class Invocation:
         self.given = given  # the input that it was given outright, if any
         self.handed_over_by = handed_over_by
         self.messages: list[Message] = []  # what it has said so far, oldest first
+
+    def settle(self, _value: Any = None) -> None:
+        """Its actor has ended, as the very last: called by it, in place of a future's. The supervisor is told, in case that it was not yet."""
+        cell, supervisor, self.supervisor = self.cell, self.supervisor, None
+        if cell is not None and supervisor is not None:
+            ending = cell.ending
+            with contextlib.suppress(ActorDeadError):
+                supervisor.tell(Crashed(self, ending.error if isinstance(ending, Failed) else None))
 
     @property
     def address(self) -> Address:

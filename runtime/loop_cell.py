@@ -102,7 +102,7 @@ class LoopCell(Cell):
             self._failed(envelope, error)
             return ended
         if type(result) is CoroutineType:
-            self._begin(result, envelope, started)
+            self.begin_handler(result, envelope, started)
             return perf_counter()
         ended = perf_counter()
         if ended - started > monitor.notable:
@@ -117,7 +117,7 @@ class LoopCell(Cell):
         self.system.monitor.took(self.path, handler, seconds)
         self.held_in(handler)(seconds)
 
-    def _begin(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
+    def begin_handler(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
         self.handling = handler = handler_name(envelope.message)
         self.current = envelope
         self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)

@@ -6,15 +6,17 @@ Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .definition import AgentInput, Node
 from .events import AgentEvent
 from .history import Lane
-from .invocation import Invocation, Scope
 from .outcome import Outcome
 
-__all__ = ["CancelCast", "CancelChildren", "CancelRun", "Cast", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
+if TYPE_CHECKING:
+    from .invocation import Invocation, Scope
+
+__all__ = ["CancelCast", "CancelChildren", "CancelRun", "Cast", "CastReply", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
 
 
 class Perform:
@@ -23,8 +25,16 @@ class Perform:
     __slots__ = ()
 
 
+class CastReply(Protocol):
+    """Where the outcome of a cast goes: a future, or something that is as good as one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, outcome: Outcome, /) -> object: ...
+    def cancel(self) -> object: ...
+
+
 class Cast:
-    """To the supervisor: let an agent play, and set the seat's future to its outcome. The reply comes at once."""
+    """To the supervisor: let an agent play, and give `reply` its outcome. The message itself is answered at once."""
 
     __slots__ = ("base", "given", "lane", "loop", "node", "parent", "reply", "scope", "tool")
 
@@ -32,7 +42,7 @@ class Cast:
         self,
         parent: Invocation,
         node: Node,
-        reply: Any,
+        reply: CastReply,
         *,
         base: tuple[str, ...],
         lane: Lane,
@@ -43,7 +53,7 @@ class Cast:
     ) -> None:
         self.parent = parent
         self.node = node
-        self.reply = reply  # a future of the outcome
+        self.reply = reply
         self.base = base  # the run path that the agent's name is added to
         self.lane = lane
         self.given = given

@@ -23,7 +23,6 @@ from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferTo
 from .history import Entry, Lane
 from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
-from .messages import Failed
 from .outcome import EXITED, Outcome
 from .protocol import CancelCast, CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
 from .run_context import RunContext
@@ -100,7 +99,8 @@ class RunSupervisor(Actor):
         ref = own.system.spawn_own(AgentActor, (invocation, self._context, supervisor, self._streaming), invocation.node.name, own)
         cell = ref._cell
         self._live[cell] = invocation
-        cell.ended = [cast("Any", _Gone(supervisor, invocation))]
+        invocation.supervisor = supervisor
+        cell.ended = [cast("Any", invocation)]
         hand(ref, _PERFORM)
 
     def _cast(self, request: Cast) -> None:
@@ -346,23 +346,6 @@ def _heed(invocation: Invocation, event: AgentEvent) -> None:
         invocation.transfer = action.agent_name
     elif isinstance(action, BreakLoop) and action.done:
         invocation.broke = True
-
-
-class _Gone:
-    """Told by an agent's actor, as the very last, that it has ended: in case that it could not report it itself."""
-
-    __slots__ = ("_invocation", "_supervisor")
-
-    def __init__(self, supervisor: ActorRef[Any], invocation: Invocation) -> None:
-        self._supervisor = supervisor
-        self._invocation = invocation
-
-    def settle(self, _value: Any = None) -> None:
-        cell = self._invocation.cell
-        if cell is not None:
-            ending = cell.ending
-            with contextlib.suppress(ActorDeadError):
-                self._supervisor.tell(Crashed(self._invocation, ending.error if isinstance(ending, Failed) else None))
 
 
 def _end(cell: Cell, invocation: Invocation) -> None:
