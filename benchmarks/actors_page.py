@@ -10,8 +10,9 @@ from contenders import REFERENCE
 from contenders.base import Contender
 from idle import Idle
 from measure import Series
+from panels import measure_panel, where
 from plot import Bar, Panel, Row, draw
-from report import Measure, duration, ratio
+from report import Measure, duration
 
 __all__ = ["draw_page"]
 
@@ -40,13 +41,13 @@ def draw_page(
     written = []
     for placement in placements:
         found = {(one.measure, one.contender): one for one in series if one.placement == placement}
-        panels = [_measure(measure, found, fields) for measure in measures]
+        panels = [measure_panel(measure, found, fields, REFERENCE) for measure in measures]
         if idles:
             panels += _idle(idles, fields)
         written += draw(
             output.with_name(f"{output.stem}-{placement.name}.json"),
             title="Actors: what one of them costs",
-            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {_where(placement.name)}.",
+            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {where(placement.name)}.",
             rows=rows,
             panels=panels,
             footnote=(
@@ -55,25 +56,6 @@ def draw_page(
             ),
         )
     return written
-
-
-def _where(placement: str) -> str:
-    return "on one core" if placement == "pinned" else "on all cores"
-
-
-def _measure(measure: Measure, found: Mapping[tuple[str, str], Series], fields: Sequence[Contender]) -> Panel:
-    bars: dict[str, Bar | str] = {}
-    mine = found.get((measure.key, REFERENCE))
-    for one in fields:
-        series = found.get((measure.key, one.key))
-        if series is None:
-            bars[one.key] = one.cannot.get(measure.key, "not measured")
-            continue
-        remark = "" if mine is None or series is mine else ratio(mine.ratio_to(series).median)
-        bars[one.key] = Bar(series.p50, series.p99, remark)
-    by_operation = any(series.by_operation for (key, _), series in found.items() if key == measure.key)
-    columns = ("p50", "p99") if by_operation else ("median round", "slowest")
-    return Panel(measure.title, measure.question, bars, duration, (*columns, f"{REFERENCE} is"))
 
 
 def _idle(idles: Sequence[Idle], fields: Sequence[Contender]) -> list[Panel]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from agents_budgets import Figures
 from contenders.agents_base import REFERENCE, AgentContender
-from measure import Series
+from panels import measure_panel, where
 from plot import Bar, Panel, Row, draw
-from report import Measure, amount, duration, ratio
+from report import Measure, amount, duration
 
 __all__ = ["draw_page"]
 
@@ -31,15 +31,14 @@ def draw_page(
     for placement in dict.fromkeys(one.placement for one in figures.series):
         found = {(one.measure, one.contender): one for one in figures.series if one.placement == placement}
         measured = {key for key, _ in found}
-        panels = [_measure(measure, found, fields) for measure in measures if measure.key in measured and measure.key != "event"]
+        panels = [measure_panel(measure, found, fields, REFERENCE) for measure in measures if measure.key in measured and measure.key != "event"]
         panels += _processes(figures, fields)
         if not panels:
             continue
-        where = "on one core" if placement.name == "pinned" else "on all cores"
         written += draw(
             output.with_name(f"{output.stem}-{placement.name}.json"),
             title="Agents: what a run costs",
-            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {where}.",
+            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {where(placement.name)}.",
             rows=rows,
             panels=panels,
             footnote=(
@@ -48,21 +47,6 @@ def draw_page(
             ),
         )
     return written
-
-
-def _measure(measure: Measure, found: Mapping[tuple[str, str], Series], fields: Sequence[AgentContender]) -> Panel:
-    bars: dict[str, Bar | str] = {}
-    mine = found.get((measure.key, REFERENCE))
-    for one in fields:
-        series = found.get((measure.key, one.key))
-        if series is None:
-            bars[one.key] = one.cannot.get(measure.key, "not measured")
-            continue
-        remark = "" if mine is None or series is mine else ratio(mine.ratio_to(series).median)
-        bars[one.key] = Bar(series.p50, series.p99, remark)
-    by_operation = any(series.by_operation for (key, _), series in found.items() if key == measure.key)
-    columns = ("p50", "p99") if by_operation else ("median round", "slowest")
-    return Panel(measure.title, measure.question, bars, duration, (*columns, f"{REFERENCE} is"))
 
 
 def _processes(figures: Figures, fields: Sequence[AgentContender]) -> list[Panel]:
