@@ -6,18 +6,19 @@ start, to go on after a failure and to go on after an interrupt are one and the 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..runtime.chat import Message, MessageDelta, ToolCall, new_id
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput
+from ..runtime.either import settled
 from ..runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ..runtime.events import AgentEvent
 from ..runtime.history import complete_calls
-from ..runtime.models import ModelRequest
+from ..runtime.models import ModelRequest, stream_of
 from ..runtime.options import model_options
 from .answer import AnswerForm
 from .setup import PLACEHOLDER, Setup
@@ -51,7 +52,7 @@ class React:
         agent, setup, context = self._agent, self._setup, self._context
         said = context.invocation.messages  # grows as events are recorded
         for middleware in setup.before_agent:
-            self._given = _kept(await _result(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
+            self._given = _kept(await settled(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
         start = await self._start()
         while True:
             calls = _unanswered(said) if said else None
@@ -86,7 +87,7 @@ class React:
         if agent.output_key is not None and said:
             context.session[agent.output_key] = said[-1].text
         for middleware in setup.after_agent:
-            await _result(middleware.after_agent(context, said[-1] if said else None))
+            await settled(middleware.after_agent(context, said[-1] if said else None))
 
     # --- asking ---
 
@@ -97,7 +98,7 @@ class React:
             return (setup.system, *given.messages)
         instruction = agent.instruction
         if callable(instruction):
-            text = await _result(instruction(self._context))
+            text = await settled(instruction(self._context))
             if not isinstance(text, str):
                 msg = f"agent {agent.name!r}: its instruction function returned {text!r}, which is no text."
                 raise UsageError(msg, agent=agent.name)
@@ -105,7 +106,7 @@ class React:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            return self._checked(await _result(agent.make_model_input(text, given, self._context)))
+            return self._checked(await settled(agent.make_model_input(text, given, self._context)))
         return (Message("system", text), *given.messages) if text else given.messages
 
     def _checked(self, made: Any) -> tuple[Message, ...]:
@@ -133,7 +134,7 @@ class React:
             settings = replace(settings, parallel_tool_calls=False)
         request = ModelRequest(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
-            request = _kept(await _result(middleware.before_model(context, request)), request, middleware, "before_model")
+            request = _kept(await settled(middleware.before_model(context, request)), request, middleware, "before_model")
         if self._hooked:
             await context.call_hooks("on_model_start", agent, request)
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
@@ -146,7 +147,7 @@ class React:
             reply = await call(request)
             self._check(reply)
             for middleware in setup.after_model:
-                reply = _kept(await _result(middleware.after_model(context, reply)), reply, middleware, "after_model")
+                reply = _kept(await settled(middleware.after_model(context, reply)), reply, middleware, "after_model")
                 self._check(reply)
             recorded = reply.id
         except ModelError as error:
@@ -165,16 +166,14 @@ class React:
         return reply
 
     async def _call(self, request: ModelRequest) -> Message:
-        stream = getattr(self._model, "stream", None) if self._given.streaming else None
-        if stream is None:
+        if not self._given.streaming:
             reply: Message = await self._model.generate(request)
             if isinstance(reply, Message) and reply.usage is not None:
                 self._replies.append(reply)
             return reply
         whole: Message | None = None
-        pieces = stream(request)
-        try:
-            async for item in pieces:
+        async with aclosing(stream_of(self._model, request)) as items:
+            async for item in items:
                 if type(item) is MessageDelta:
                     await self._context.emit(AgentEvent(delta=item))
                 elif isinstance(item, Message):
@@ -183,10 +182,6 @@ class React:
                     await self._context.emit(AgentEvent(delta=MessageDelta(), error=item))
                 else:
                     self._check(item)
-        finally:
-            close = getattr(pieces, "aclose", None)
-            if close is not None:
-                await close()
         if whole is None:
             self._check(whole)
         assert whole is not None
@@ -245,14 +240,10 @@ def _with_ids(reply: Message, said: Sequence[Message]) -> Message:
 
 def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
     async def outer(request: ModelRequest) -> Message:
-        reply: Message = await _result(middleware.wrap_model(context, request, inner))
+        reply: Message = await settled(middleware.wrap_model(context, request, inner))
         return reply
 
     return outer
-
-
-async def _result(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
 
 
 def _kept(given: Any, before: T, middleware: Middleware, stage: str) -> T:

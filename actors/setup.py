@@ -49,8 +49,6 @@ class Setup:
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool
         self.specs = tuple(tool.spec for tool in tools.values())
-        for tool in tools.values():
-            _ = tool.description
         stages = {stage: tuple(one for one in agent.middleware if stage in one.overridden) for stage in _STAGES} if agent.middleware else _NONE
         self.before_agent = stages["before_agent"]
         self.after_agent = tuple(reversed(stages["after_agent"]))

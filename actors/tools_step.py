@@ -7,7 +7,6 @@ which returns directly comes after all others. When a round ends, no task of it 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
+from ..runtime.either import settled
 from ..runtime.errors import AgentError, ToolError, text_of
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
@@ -195,8 +195,7 @@ class Round:
 
     async def _unknown(self, call: ToolCall) -> Any:
         if self._policy.unknown is not None:
-            result = self._policy.unknown(call.name, call.arguments)
-            return await result if inspect.isawaitable(result) else result
+            return await settled(self._policy.unknown(call.name, call.arguments))
         known = ", ".join(sorted(self._policy.tools)) or "none at all"
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
         raise ToolError(msg, agent=self._context.agent_name, message=call)
@@ -213,8 +212,7 @@ class Round:
 
 def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[Any]]) -> Callable[[ToolCall], Awaitable[Any]]:
     async def outer(call: ToolCall) -> Any:
-        result = middleware.wrap_tool(context, call, inner)
-        return await result if inspect.isawaitable(result) else result
+        return await settled(middleware.wrap_tool(context, call, inner))
 
     return outer
 
@@ -226,9 +224,7 @@ async def _approve(context: ToolContext, tool: Tool, call: ToolCall) -> None:
         return
     tool.check_arguments(call.arguments)  # nobody is asked to approve what cannot be called
     if callable(needed):
-        needed = needed(context, json.loads(call.arguments or "{}"))
-        if inspect.isawaitable(needed):
-            needed = await needed
+        needed = await settled(needed(context, json.loads(call.arguments or "{}")))
     if needed:
         context.interrupt(ApprovalRequest(call.name, call.arguments))
 

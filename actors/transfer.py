@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput, Node
-from ..runtime.errors import UsageError
+from ..runtime.errors import UsageError, text_of
 from ..runtime.events import AgentEvent, Exit, TransferToAgent
 from ..runtime.history import TRANSFER_TOOL
 from .agent import Agent
@@ -93,6 +93,9 @@ class DeterministicTransfer(Agent):
     Of several in `to`, all are announced, and the last is followed.
     """
 
+    reports_failure: ClassVar[bool] = False
+    """Whether it hands over also after it has failed, and says what happened."""
+
     def __init__(self, agent: Agent, to: Sequence[str]) -> None:
         if not isinstance(agent, Agent):
             msg = f"DeterministicTransfer({agent!r}, ...): give an Agent."
@@ -109,10 +112,13 @@ class DeterministicTransfer(Agent):
         invocation = context.invocation
         if not context.state.get("played"):
             outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, given=invocation.given)
-            if outcome.kind != "finished":
+            told = self.reports_failure and outcome.kind == "failed"
+            if outcome.kind != "finished" and not told:
                 return
             context.state["played"] = True
             invocation.broke = invocation.broke or outcome.broke
+            if told and outcome.error is not None:
+                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
         for target in self.to:
             call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
             yield AgentEvent.of(Message.assistant("", (call,)))

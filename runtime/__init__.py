@@ -18,7 +18,7 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     workers                             the threads in which single calls block
     testing                             the clock that is moved by hand
 
-    values                              quick constructors for what is made very often
+    values, either                      quick constructors for what is made very often; what def and async def return
     chat, interrupt, events             what is said; where a run waits; what it shows
     session, models, options            shared values; chat models, behind one protocol; what is asked of one run only
     codec, codec_types, codec_values    bytes and back, for registered types only

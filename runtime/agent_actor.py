@@ -20,6 +20,7 @@ from .chat import Message, MessageDelta
 from .context import AgentContext
 from .definition import AgentInput
 from .delivery import OVER, deliver, finish
+from .either import settled
 from .errors import UsageError
 from .events import Action, AgentEvent, TransferToAgent
 from .history import HistoryEntry, retold, select, without_transfers
@@ -151,10 +152,7 @@ class AgentActor(Actor):
             message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
             if message is not None:
                 entries.append(HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message))
-        result = rewriter(entries)
-        if inspect.isawaitable(result):
-            result = await result
-        messages = tuple(result)
+        messages = tuple(await settled(rewriter(entries)))
         for message in messages:
             if not hasattr(message, "role"):
                 msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."

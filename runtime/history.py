@@ -10,7 +10,7 @@ A parent lane stands still while it has children; when all have ended, `join` pu
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Literal, TypeAlias
 
@@ -123,7 +123,7 @@ def without_transfers(message: Message) -> Message | None:
         return message
     if not calls and not message.content:
         return None
-    return Message(message.role, message.content, calls, message.tool_call_id, message.tool_name, message.reasoning, message.usage, id=message.id)
+    return replace(message, tool_calls=calls)
 
 
 def _retell(message: Message, agent_name: str) -> Message:

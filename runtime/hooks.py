@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from .either import settled
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,9 +103,7 @@ async def call_hooks(run_hooks: RunHooks | None, agent_hooks: AgentHooks | None,
 
 async def _call(hooks: _Hooks, name: str, args: tuple[Any, ...]) -> None:
     try:
-        result = getattr(hooks, name)(*args)
-        if inspect.isawaitable(result):
-            await result
+        await settled(getattr(hooks, name)(*args))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from .chat import Usage
 from .hooks import RunHooks
+from .models import model_for_run
 from .options import Options
 from .session import SessionValues
 
@@ -50,12 +51,11 @@ class RunContext:
 
     def model_for_run(self, model: Any) -> Any:
         """The model as this run uses it: one that remembers something over a run, such as which of several answers, is made anew for each."""
-        for_run = getattr(model, "for_run", None)
-        if for_run is None:
-            return model
-        if self.models is None:
-            self.models = {}
-        found = self.models.get(id(model))
-        if found is None:
-            found = self.models[id(model)] = (model, for_run())  # with the model, so that its id is nobody else's meanwhile
-        return found[1]
+        found = None if self.models is None else self.models.get(id(model))
+        if found is not None:
+            return found[1]
+        view = model_for_run(model)
+        if view is not model:
+            self.models = self.models or {}
+            self.models[id(model)] = (model, view)  # with the model, so that its id is nobody else's meanwhile
+        return view

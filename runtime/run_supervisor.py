@@ -23,7 +23,7 @@ from .events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferTo
 from .history import Entry, Lane
 from .hooks import call_hooks
 from .invocation import Invocation, Scope, Seat
-from .outcome import EXITED, Outcome
+from .outcome import CANCELLED, EXITED, Outcome
 from .protocol import CancelCast, CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Perform
 from .run_context import RunContext
 from .run_record import RunRecord
@@ -107,7 +107,7 @@ class RunSupervisor(Actor):
         if request.reply.done():
             return  # it was given up before it began
         if self._ending or request.parent.cell is None:
-            request.reply.set_result(Outcome("cancelled"))
+            request.reply.set_result(CANCELLED)
             return
         parent = request.parent
         scope = request.scope or parent.seat.scope
@@ -137,7 +137,7 @@ class RunSupervisor(Actor):
     def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
         """The agent has ended, and all that it has cast: the next one takes its seat, or it is empty."""
         if self._ending:
-            outcome = Outcome("cancelled")
+            outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
             failure = self._transfer(invocation, transfer, outcome)
             if failure is None:
@@ -261,7 +261,7 @@ class RunSupervisor(Actor):
         if invocation.cell is None:
             return None
         if self._ending or invocation.cancelled:
-            return self._ended(Ended(invocation, Outcome("cancelled")))
+            return self._ended(Ended(invocation, CANCELLED))
         attributed = self._attributed(RunCancelled("its actor was stopped") if error is None else error, invocation.node)
         self._write(invocation, AgentEvent(error=attributed))
         return self._ended(Ended(invocation, Outcome("failed", attributed)))

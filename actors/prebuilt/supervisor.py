@@ -6,12 +6,11 @@ Owns: `Supervisor`. It is made of transfers alone: the supervisor hands over by 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from ...runtime.chat import Message
 from ...runtime.context import AgentContext
 from ...runtime.definition import AgentInput
-from ...runtime.errors import UsageError, text_of
+from ...runtime.errors import UsageError
 from ...runtime.events import AgentEvent
 from ..agent import Agent
 from ..transfer import DeterministicTransfer
@@ -67,15 +66,4 @@ class Supervisor(Agent):
 class _Reporting(DeterministicTransfer):
     """One that hands back also after it has failed, and says what happened."""
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        invocation = context.invocation
-        if not context.state.get("played"):
-            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, given=invocation.given)
-            if outcome.kind not in ("finished", "failed"):
-                return
-            context.state["played"] = True
-            invocation.broke = invocation.broke or outcome.broke
-            if outcome.error is not None:
-                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
-        async for event in super().run(input, context):
-            yield event
+    reports_failure: ClassVar[bool] = True

@@ -6,13 +6,13 @@ It must never wait: that is for the `RetryModel`s in it or around it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..chat import Message, Usage
+from ..either import settled
 from ..errors import ModelError, ModelRetry, UsageError
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
@@ -107,7 +107,7 @@ class FailoverModel:
                 verdict: object = isinstance(error, ModelError | TimeoutError | ConnectionError)
             else:
                 verdict = self._should_failover(error)
-            if await verdict if inspect.isawaitable(verdict) else verdict:
+            if await settled(verdict):
                 return True
         for place, other in failed[:-1]:
             error.add_note(f"Before it, models[{place}] ({self._models[place]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")

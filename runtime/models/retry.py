@@ -7,13 +7,13 @@ is no ordinary exception: those are not failures of the model.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..chat import Message, Usage
+from ..either import settled
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from ..supervision import Backoff
 from .protocol import ChatModel, ModelRequest, StreamItem
@@ -110,7 +110,7 @@ class RetryModel:
         if self._should_retry is None:
             return outcome.retryable if isinstance(outcome, ModelError) else isinstance(outcome, TimeoutError | ConnectionError)
         verdict = self._should_retry(outcome)
-        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+        return bool(await settled(verdict))
 
     async def _pause(self, outcome: Exception | Message, attempt: int, spent: Usage | None) -> None:
         """Wait for the next attempt; if there is none, raise."""

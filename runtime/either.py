@@ -1,0 +1,16 @@
+"""What a user's function has returned, which may be `def` or `async def`.
+
+Owns: the one place that tells the two apart. It must never call the function: who calls it knows what to do when that raises.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+__all__ = ["settled"]
+
+
+async def settled(value: Any) -> Any:
+    """The value, which is awaited first if it can be."""
+    return await value if inspect.isawaitable(value) else value
