@@ -5,6 +5,7 @@ Files, each importing only from those above it:
     signature, docstrings               what can be read off a function, without pydantic and with docstring_parser
     strict_schema, function_schema      JSON schemas as models want them; validation of arguments
     tool_context, tool, tool_result     what a tool is given; what an agent can call; what the model is told of a result
+    approval                            calls that somebody has to approve first
     agent                               the base of every definition
     workflow                            Sequential, Loop, Parallel
     transfer                            handing over: the tool, its instruction, DeterministicTransfer; the exit tool
@@ -20,13 +21,13 @@ A definition holds no state of a run. How runs are run is `understudy.runtime`.
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput
 from .agent import Agent, set_sub_agents
+from .approval import ApprovalRequest, Approve, Deny
 from .chat_model_agent import ChatModelAgent
 from .middleware import Middleware
 from .prebuilt import PlanExecute, Supervisor, make_executor, make_planner, make_replanner
 from .strict_schema import ensure_strict_json_schema
 from .tool import Tool, tool
 from .tool_context import ToolContext
-from .tools_step import ApprovalRequest
 from .transfer import DeterministicTransfer, exit_tool, transfer_tool
 from .workflow import Loop, Parallel, Sequential
 
@@ -35,7 +36,9 @@ __all__ = [
     "AgentContext",
     "AgentInput",
     "ApprovalRequest",
+    "Approve",
     "ChatModelAgent",
+    "Deny",
     "DeterministicTransfer",
     "Loop",
     "Middleware",

@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from ..runtime.context import AgentContext
-from ..runtime.definition import AgentInput
+from ..runtime.definition import AgentInput, Node
 from ..runtime.errors import UsageError
 from ..runtime.events import AgentEvent
 from ..runtime.history import HistoryPolicy, HistoryRewriter
 from ..runtime.hooks import AgentHooks, check_hooks
+from ..runtime.invocation import Invocation
 from ..runtime.supervision import Restart
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Agent:
     hands_over: ClassVar[bool] = True
     unique_children: ClassVar[bool] = True
     wrapped: Agent | None = None
+    interrupt_info: ClassVar[str | None] = None
+    """What an interrupt says of this agent, where it encloses the one that was interrupted."""
 
     def __init__(
         self,
@@ -79,6 +82,16 @@ class Agent:
         """Play: yield events, one after the other. Write it as `async def` with `yield`."""
         msg = f"{type(self).__name__} has no run(): write `async def run(self, input, context)` with `yield AgentEvent.say(...)`."
         raise UsageError(msg, agent=self.name)
+
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None:
+        """Why an invocation that was interrupted cannot go on with this definition; None if it can."""
+        del node, invocation
+        return None
+
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None:
+        """The tree of the agent that is called by the tool of that name."""
+        del node, tool_name
+        return None
 
     def as_tool(
         self,

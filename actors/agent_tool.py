@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message
-from ..runtime.definition import AgentInput, build_tree
+from ..runtime.definition import AgentInput, Node, build_tree
 from ..runtime.errors import ToolError, text_of
 from ..runtime.history import retold, select
 from .tool import Tool
@@ -32,6 +32,8 @@ _REQUEST: Final[dict[str, Any]] = {
 
 class AgentTool(Tool):
     """What `agent.as_tool()` returns."""
+
+    plays_agent = True
 
     def __init__(self, agent: Agent, *, name: str | None, description: str | None, parameters: Any, full_history: bool, emit_events: bool) -> None:
         own = self.__dict__
@@ -57,16 +59,22 @@ class AgentTool(Tool):
         else:
             asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
         given = AgentInput(asked, outer.streaming)
-        outcome = await outer.call_agent(own["_tree"], given, shown=own["_emit_events"], tool=context.address_step)
+        outcome = await outer.call_agent(own["_tree"], given, context.next_slot(), shown=own["_emit_events"], tool=context.address_step)
         if outcome.kind == "failed":
             msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
             raise ToolError(msg, agent=outer.agent_name) from outcome.error
         if outcome.kind == "interrupted":
-            raise ToolInterrupted([one.info for one in outcome.contexts], None)
+            raise ToolInterrupted(outcome.contexts)
         if outcome.message is None:
             msg = f"agent {self.agent_name} ended without a message: there is no result"
             raise ToolError(msg, agent=outer.agent_name)
         return outcome.message.text
+
+    @property
+    def tree(self) -> Node:
+        """The agent's own tree: it is in no other."""
+        tree: Node = self.__dict__["_tree"]
+        return tree
 
     @property
     def agent_name(self) -> str:

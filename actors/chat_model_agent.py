@@ -13,6 +13,7 @@ from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput, Node
 from ..runtime.errors import AgentError, ModelRetry, UsageError
 from ..runtime.events import AgentEvent
+from ..runtime.invocation import Invocation
 from ..runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
 from ..runtime.run_result import RunResult, RunStatus
 from ..runtime.runner import Runner
@@ -111,6 +112,18 @@ class ChatModelAgent(Agent):
         if setup is None:
             setup = node.kept = Setup(self, node)
         return setup
+
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None:
+        tools = self.setup(node).policy.tools
+        for pending in (invocation.pending or {}).values():
+            step = pending.context.address[-1] if pending.context.address else None
+            if step is not None and step.kind == "tool" and step.name not in tools:
+                return f"agent {self.name!r} has no tool {step.name!r} any more, a call of which waits for an answer. Its tools: {sorted(tools)}."
+        return None
+
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None:
+        tree: Node | None = getattr(self.setup(node).policy.tools.get(tool_name), "tree", None)
+        return tree
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         return React(self, self.setup(context.node), input, context).play()

@@ -22,7 +22,7 @@ from ..runtime.models import ModelRequest, stream_of
 from ..runtime.options import model_options
 from .answer import AnswerForm
 from .setup import PLACEHOLDER, Setup
-from .tools_step import Round
+from .tools_step import HELD, Round
 
 if TYPE_CHECKING:
     from .chat_model_agent import ChatModelAgent
@@ -55,23 +55,32 @@ class React:
             self._given = _kept(await settled(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
         start = await self._start()
         while True:
-            calls = _unanswered(said) if said else None
-            if calls:
+            notes = context.invocation.notes or _NOTHING
+            calls = _unanswered(said, notes) if said else None
+            if calls or HELD in notes:
                 reply = _last_reply(said)
-                if await Round(setup.policy, context, hooked=self._hooked).play(calls, reply.tool_calls):
+                if context.run.stopping == "after_model":
+                    await context.pause()
+                if await Round(setup.policy, context, hooked=self._hooked).play(calls or (), reply.tool_calls):
                     break
             if context.invocation.transfer is not None:
                 break  # a tool has handed over, and control does not come back
             if calls:
                 continue
             if said:
-                notes = context.invocation.notes or _NOTHING
+                notes = context.invocation.notes or _NOTHING  # the round may have made them
                 if "returned" in notes or (not _last_reply(said).tool_calls and "problem" not in notes):
                     break
                 if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
-            reply = await self._ask(start, said)
+            if context.run.stopping is not None:
+                await context.pause()
+            context.invocation.busy += 1
+            try:
+                reply = await self._ask(start, said)
+            finally:
+                context.invocation.busy -= 1
             if setup.answer is None or reply.tool_calls:
                 yield AgentEvent.of(reply)
                 if not reply.tool_calls:
@@ -217,9 +226,9 @@ def _last_reply(said: list[Message]) -> Message:
     return next(message for message in reversed(said) if message.role == "assistant")
 
 
-def _unanswered(said: list[Message]) -> Sequence[ToolCall]:
+def _unanswered(said: list[Message], notes: Mapping[str, Any]) -> Sequence[ToolCall]:
     """The calls of the model's last reply that have no result yet."""
-    answered = set()
+    answered = {notes[HELD][0]} if HELD in notes else set()
     for message in reversed(said):
         if message.role == "tool":
             answered.add(message.tool_call_id)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import WRAPPER_ASSIGNMENTS, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, overload
 
 from ..runtime.errors import ToolError, UsageError
 from ..runtime.models.protocol import ToolSpec
@@ -47,6 +47,9 @@ class Tool:
     `strict` (the default) means: strict where the schema allows it. Where it does not, for a `dict[str, int]`, or for a parameter without annotation, the
     model is shown the schema as it is, and `spec.strict` is False; the arguments are validated all the same. A plain def runs in a worker thread.
     """
+
+    plays_agent: ClassVar[bool] = False
+    """Whether a call of it is the work of an agent, which the run knows of."""
 
     name: str
     description: str

@@ -13,7 +13,7 @@ from ..runtime.chat import ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.errors import UsageError
 from ..runtime.events import Action, AgentEvent, CustomAction, Interrupted
-from ..runtime.interrupt import AddressStep
+from ..runtime.interrupt import AddressStep, Answer, InterruptContext
 from ..runtime.options import tool_options
 from ..runtime.run_context import RunContext
 from ..runtime.session import SessionValues
@@ -31,28 +31,34 @@ _LOOK_AGAIN: Final = 0.5
 
 
 class ToolInterrupted(BaseException):
-    """The tool waits for something from outside."""
+    """The call waits for something from outside. The agent that makes it shows for what."""
 
-    def __init__(self, info: Any, state: Any) -> None:
-        super().__init__("the tool waits for something from outside")
-        self.info = info
-        self.state = state
+    def __init__(self, contexts: tuple[InterruptContext, ...]) -> None:
+        super().__init__("the call waits for something from outside")
+        self.contexts = contexts
 
 
 class ToolContext:
     """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
 
-    __slots__ = ("_action", "_agent", "_call", "_over", "_room", "interrupt_state", "is_resume", "is_resume_target")
+    __slots__ = ("_action", "_agent", "_answers", "_asked", "_call", "_casts", "_over", "_room", "interrupt_state", "is_resume", "is_resume_target")
 
-    def __init__(self, agent: AgentContext, call: ToolCall) -> None:
+    def __init__(self, agent: AgentContext, call: ToolCall, answer: Answer | None = None) -> None:
         self._agent = agent
         self._call = call
         self._action: Action | None = None
         self._over = False  # whether the call has ended
         self._room: threading.Semaphore | None = None  # for events that are not shown yet
-        self.interrupt_state: Any = None
-        self.is_resume = False
-        self.is_resume_target = False
+        # What it was told at its interrupts so far, in their order: whether it was an approval, and the data.
+        self._answers: tuple[tuple[bool, Any], ...] = () if answer is None else (*answer.pending.earlier, (answer.pending.approval, answer.data))
+        self._asked = 0  # how many of them it has come to
+        self._casts = 0  # how many agents it has let play
+        self.interrupt_state: Any = None if answer is None else answer.pending.state
+        """What was given to `interrupt(state=...)` when it was interrupted last."""
+        self.is_resume = answer is not None
+        """Whether the call was interrupted before."""
+        self.is_resume_target = answer is not None and answer.is_target
+        """Whether it is this call that the run was resumed for."""
 
     @property
     def session(self) -> SessionValues:
@@ -86,7 +92,7 @@ class ToolContext:
     @property
     def idempotency_key(self) -> str:
         """The same whenever this call is made again because it may not have come to its end: give it to whatever must not happen twice."""
-        return f"{self._agent.invocation_id}:{self._call.id}"
+        return f"{self._agent.run_id}:{self._agent.invocation_id}:{self._call.id}"
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -103,8 +109,34 @@ class ToolContext:
         return AddressStep("tool", self._call.name, self._call.id)
 
     def interrupt(self, info: Any = None, *, state: Any = None) -> Any:
-        """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it."""
-        raise ToolInterrupted(info, state)
+        """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it.
+
+        A tool may ask several times: each call of this is answered in its turn.
+        """
+        return self._wait(info, state, approval=False)
+
+    def approval(self, info: Any) -> Any:
+        """The answer to whether the call may be made; if there is none yet, the run is interrupted here."""
+        return self._wait(info, None, approval=True)
+
+    def _wait(self, info: Any, state: Any, *, approval: bool) -> Any:
+        answers = self._answers
+        while self._asked < len(answers):
+            was_approval, data = answers[self._asked]
+            self._asked += 1
+            if was_approval is approval:
+                return data
+        raise ToolInterrupted((self._agent.interrupted(info, state, self.address_step, approval=approval, earlier=answers),))
+
+    @property
+    def was_approved(self) -> bool:
+        """Whether somebody was asked already if the call may be made."""
+        return any(approval for approval, _ in self._answers)
+
+    def next_slot(self) -> str:
+        """What tells an agent that this call lets play from the others that it has."""
+        self._casts += 1
+        return f"{self._call.id}#{self._casts}"
 
     def send_action(self, action: Action) -> None:
         """Attach an action to this call's own event: `Exit()`, `BreakLoop()`, `TransferToAgent(...)`, `CustomAction(...)`. The last one counts."""
@@ -150,5 +182,6 @@ class ToolContext:
         self._over = True
 
     def forget_action(self) -> None:
-        """The attempt failed: what it wanted done is not done."""
+        """The attempt failed: what it wanted done is not done, and what it asked is asked again."""
         self._action = None
+        self._asked = 0

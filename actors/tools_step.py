@@ -1,24 +1,24 @@
 """One round of tool calls: all calls of one reply of the model.
 
-Owns: their concurrency, retries, timeouts, approval, and what becomes of their errors. Each result is emitted as an event when it is there; that of a tool
+Owns: their concurrency, retries, timeouts, and what becomes of their errors and interrupts. Each result is emitted as an event when it is there; that of a tool
 which returns directly comes after all others. When a round ends, no task of it is left.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..runtime.chat import Message, ToolCall, new_id
+from ..runtime.chat import Message, ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.either import settled
 from ..runtime.errors import AgentError, ToolError, text_of
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
+from .approval import approved
 from .tool import Tool, ToolArgumentsError
 from .tool_context import ToolContext, ToolInterrupted
 from .tool_result import tool_content
@@ -27,18 +27,13 @@ from .transfer import transfer_tool
 if TYPE_CHECKING:
     from .middleware import Middleware
 
-__all__ = ["ApprovalRequest", "Round", "ToolPolicy"]
+__all__ = ["HELD", "Round", "ToolPolicy"]
+
+HELD: Final = "held"
+"""Where an agent notes the result of a call that returns directly, until all others of the reply are there: id of the call, message, action."""
 
 _SECOND_TRANSFER: Final = "Multiple transfers detected, ignoring this one."
 _TRANSFER_AT_EXIT: Final = "The run ends here, ignoring this transfer."
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
-    """What an interrupt says of a call that needs approval."""
-
-    tool_name: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +52,7 @@ class ToolPolicy:
 class Round:
     """The calls of one reply that have no result yet."""
 
-    __slots__ = ("_context", "_crash", "_errors", "_failed", "_hooked", "_interrupts", "_policy", "_returned")
+    __slots__ = ("_context", "_crash", "_errors", "_hooked", "_interrupts", "_policy", "_stopped")
 
     def __init__(self, policy: ToolPolicy, context: AgentContext, *, hooked: bool) -> None:
         self._policy = policy
@@ -66,8 +61,7 @@ class Round:
         self._crash: BaseException | None = None  # what no tool should raise: it is the end of the agent's actor
         self._errors: list[ToolError] = []
         self._interrupts: list[InterruptContext] = []
-        self._returned: AgentEvent | None = None  # the event of the call that returns directly, which comes last
-        self._failed: set[str] = set()  # the calls that failed, which was told to the model
+        self._stopped = False  # whether the run is to end before the calls that are left
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
@@ -90,16 +84,23 @@ class Round:
         if self._crash is not None:
             msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
             raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
-        ends = self._returned is not None and last not in self._failed and not self._errors and not self._interrupts
-        if ends:
-            self._context.notes["returned"] = True
-        if self._returned is not None:
-            await self._context.emit(self._returned if ends else AgentEvent.of(self._returned.message))
+        context, notes = self._context, self._context.invocation.notes
+        if self._interrupts and not self._errors:
+            await context.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
+            return True
+        if self._stopped:
+            await context.pause()
+        if notes is not None and HELD in notes:
+            _, failed, message, action = notes.pop(HELD)
+            ends = not failed and not self._errors
+            if ends:
+                notes["returned"] = True
+            await context.emit(AgentEvent.of(message, action if ends else None))
+        else:
+            ends = False
         if self._errors:
             raise self._errors[0]
-        if self._interrupts:
-            await self._context.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
-        return ends or self._context.invocation.outcome is not None
+        return ends or context.invocation.outcome is not None
 
     async def _all_at_once(self, works: list[Any]) -> None:
         tasks = [self._context.create_task(self._guarded(work)) for work in works]
@@ -127,6 +128,9 @@ class Round:
             for work in works:
                 if self._interrupts or self._crash is not None:
                     break
+                if self._context.run.stopping is not None:
+                    self._stopped = True
+                    break
                 await self._guarded(work)
         finally:
             for work in works:
@@ -137,43 +141,57 @@ class Round:
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result shown."""
-        context = ToolContext(self._context, call)
+        agent = self._context
+        answers = agent.invocation.answers
+        answer = None if answers is None else answers.get(call.id)
+        context = ToolContext(agent, call, answer)
+        if answer is not None and not answer.is_target:
+            # It waits on, for the same thing.
+            pending = answer.pending
+            self._interrupts.append(
+                agent.interrupted(pending.context.info, pending.state, context.address_step, approval=pending.approval, earlier=pending.earlier)
+            )
+            return
         tool = self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
-            await self._context.call_hooks("on_tool_start", self._context.node.agent, tool, call)
+            await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
+        failed = False
+        busy = tool is None or not tool.plays_agent
+        agent.invocation.busy += busy
         try:
             content = await self._content(context, tool, call)
         except ToolInterrupted as signal:
-            address = (*self._context.invocation.address, context.address_step)
-            self._interrupts.append(InterruptContext(new_id(), address, signal.info))
+            self._interrupts += signal.contexts
             return
         except ToolError as error:
-            error.agent = error.agent or self._context.agent_name
-            error.run = error.run or self._context.run_id
+            error.agent = error.agent or agent.agent_name
+            error.run = error.run or agent.run_id
             context.forget_action()
             if self._policy.raises:
                 self._errors.append(error)
                 return
             content = str(error)
-            self._failed.add(call.id)
+            failed = True
         else:
             if call.name == self._policy.exit_name and context.action is None:
                 context.send_action(Exit())
+        finally:
+            agent.invocation.busy -= busy
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
-            await self._context.call_hooks("on_tool_end", self._context.node.agent, tool, message)
-        event = AgentEvent.of(message, context.action)
+            await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
         if comes_last:
-            self._returned = event
+            agent.notes[HELD] = (call.id, failed, message, context.action)
+            await agent.save()
         else:
-            await self._context.emit(event)
+            await agent.emit(AgentEvent.of(message, context.action))
 
     async def _content(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> Any:
         """The content of the result. Raises ToolError, whatever went wrong."""
         try:
             if tool is None:
                 return tool_content(await self._unknown(call))
-            await _approve(context, tool, call)
+            call = await approved(context, tool, call)
             if not self._policy.wrappers:
                 return tool_content(await _call(context, tool, call))
             return tool_content(await self._wrapped(context, tool, call))
@@ -215,18 +233,6 @@ def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolC
         return await settled(middleware.wrap_tool(context, call, inner))
 
     return outer
-
-
-async def _approve(context: ToolContext, tool: Tool, call: ToolCall) -> None:
-    """Interrupt, if the call needs to be approved first."""
-    needed = tool.needs_approval
-    if not needed:
-        return
-    tool.check_arguments(call.arguments)  # nobody is asked to approve what cannot be called
-    if callable(needed):
-        needed = await settled(needed(context, json.loads(call.arguments or "{}")))
-    if needed:
-        context.interrupt(ApprovalRequest(call.name, call.arguments))
 
 
 async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from ..runtime.chat import Message, ToolCall, new_id
 from ..runtime.context import AgentContext
-from ..runtime.definition import AgentInput, Node
+from ..runtime.definition import INNER, AgentInput, Node
 from ..runtime.errors import UsageError, text_of
 from ..runtime.events import AgentEvent, Exit, TransferToAgent
 from ..runtime.history import TRANSFER_TOOL
@@ -110,16 +110,25 @@ class DeterministicTransfer(Agent):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         invocation = context.invocation
+        # What it says itself is counted: it goes on behind what it has said.
+        said = len(invocation.messages)
         if not context.state.get("played"):
-            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, given=invocation.given)
+            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, INNER, given=invocation.given)
             told = self.reports_failure and outcome.kind == "failed"
             if outcome.kind != "finished" and not told:
                 return
             context.state["played"] = True
             invocation.broke = invocation.broke or outcome.broke
             if told and outcome.error is not None:
+                context.state["reports"] = 1
                 yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
-        for target in self.to:
-            call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
-            yield AgentEvent.of(Message.assistant("", (call,)))
+        skipped = said - context.state.get("reports", 0)
+        for index, target in enumerate(self.to):
+            if skipped >= 2 * index + 2:
+                continue
+            if skipped == 2 * index + 1:
+                call = invocation.messages[-1].tool_calls[0]
+            else:
+                call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
+                yield AgentEvent.of(Message.assistant("", (call,)))
             yield AgentEvent.of(Message.tool(transfer_output(target), call.id, TRANSFER_TOOL), TransferToAgent(target))

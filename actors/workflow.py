@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput, Node
 from ..runtime.errors import UsageError
-from ..runtime.events import AgentEvent
+from ..runtime.events import AgentEvent, Interrupted
 from ..runtime.history import Lane
 from ..runtime.outcome import Outcome
 from .agent import Agent
@@ -31,6 +31,8 @@ class _Workflow(Agent):
 class Sequential(_Workflow):
     """Its children play in order. An error, an exit or an interrupt of one ends it there."""
 
+    interrupt_info: ClassVar[str | None] = "Sequential workflow interrupted"
+
     def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Any) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
 
@@ -39,7 +41,7 @@ class Sequential(_Workflow):
         children: tuple[Node, ...] = context.node.children
         base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
         for index in range(state.get("next", 0), len(children)):
-            outcome = await context.cast_node(children[index], base, context.invocation.lane)
+            outcome = await context.cast_node(children[index], base, context.invocation.lane, index, one_at_a_time=True)
             if outcome.kind != "finished" or outcome.broke:
                 return
             base = (*base, children[index].name)
@@ -51,6 +53,8 @@ class Sequential(_Workflow):
 
 class Loop(_Workflow):
     """Its children play in order, again and again: until one of them breaks the loop or exits, or `max_iterations` times (0: no bound)."""
+
+    interrupt_info: ClassVar[str | None] = "Loop workflow interrupted"
 
     def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Any) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
@@ -66,7 +70,8 @@ class Loop(_Workflow):
         iteration: int = state.get("iteration", 0)
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
-                outcome = await context.cast_node(children[index], base, context.invocation.lane, loop=iteration)
+                slot = f"{iteration}.{index}"
+                outcome = await context.cast_node(children[index], base, context.invocation.lane, slot, loop=iteration, one_at_a_time=True)
                 if outcome.kind != "finished":
                     return
                 if outcome.broke:
@@ -91,6 +96,7 @@ class Parallel(_Workflow):
     """
 
     unique_children: ClassVar[bool] = False
+    interrupt_info: ClassVar[str | None] = "Parallel workflow interrupted"
 
     def __init__(
         self,
@@ -114,12 +120,15 @@ class Parallel(_Workflow):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         children: tuple[Node, ...] = context.node.children
-        lanes = [Lane(context.invocation.lane) for _ in children]
-        outcomes, cause = await self._play(context, children, lanes)
-        await context.join(lanes)
-        context.last_cast = cause or _joined(outcomes)
-        return
-        yield
+        outcomes, cause = await self._play(context, children, context.lanes(len(children)))
+        whole = cause or _joined(outcomes)
+        if whole.kind == "interrupted":
+            yield AgentEvent.of(action=Interrupted(whole.contexts))
+            return
+        if not context.state.get("joined"):
+            context.state["joined"] = True
+            await context.join()
+        context.last_cast = whole
 
     async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:
         """Let all of them play. Returns how each has ended that was begun, and the failure for which the others were cancelled."""
@@ -133,7 +142,7 @@ class Parallel(_Workflow):
         each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
-                await context.begin_cast(children[begun], context.run_path, lanes[begun], _Place(begun, outcomes, ended, 0 if each else len(children)))
+                await context.begin_cast(children[begun], context.run_path, lanes[begun], _Place(begun, outcomes, ended, 0 if each else len(children)), begun)
                 begun += 1
             await ended.wait()
             ended.clear()

@@ -20,13 +20,18 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
 
     values, either                      quick constructors for what is made very often; what def and async def return
     chat, interrupt, events             what is said; where a run waits; what it shows
-    session, models, options            shared values; chat models, behind one protocol; what is asked of one run only
-    codec, codec_types, codec_values    bytes and back, for registered types only
+    session, models                     shared values; chat models, behind one protocol
     definition, history, outcome        a tree of agents; what each gets to see; how one has ended
+    codec, codec_types, codec_values    bytes and back, for registered types only
+    options, stores                     what is asked of one run only; what outlives a run, behind one protocol
     hooks, run_context, run_result      who looks on; what belongs to a run; what is left of it
     protocol, invocation, delivery      what the actors of a run send; an agent at work, as data; how they send
     stream, run_record                  events on their way; what is known of a run
     context, agent_actor                an agent's door to its run; an agent at work
+    shape, image, journal               a tree that may have changed; a run as plain data; the same, step by step
+    leases, vault, keeping              who works on what; a store, as runs use it; what is kept of one run
+    resuming, recovering                answers to a run that was interrupted; going on with one that comes from a store
+    ledger, stage, stopping             what a run has written down; who plays in it; how it is ended before its end
     run_supervisor, run, runner         the single writer; a run from outside; the front door
 
 It knows no agent, and never imports `understudy.actors`.
@@ -57,6 +62,7 @@ from .errors import (
     ResumeError,
     RetryExhausted,
     RunCancelled,
+    StoreError,
     SystemDraining,
     ToolError,
     TransferError,
@@ -94,6 +100,7 @@ from .run_result import RunResult, RunStatus
 from .runner import Runner
 from .session import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .stats import ActorNode, DrainReport, SystemStats
+from .stores import JournalStore, MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
 from .supervision import Backoff, Directive, Escalate, Restart, Resume, Stop, Supervision
 from .system import ActorSystem
 
@@ -138,11 +145,13 @@ __all__ = [
     "ImagePart",
     "InterruptContext",
     "Interrupted",
+    "JournalStore",
     "LimitedModel",
     "MailboxFull",
     "MailboxSettings",
     "MaxIterationsExceeded",
     "MaxTransfersExceeded",
+    "MemoryStore",
     "Message",
     "MessageDelta",
     "ModelBehaviorError",
@@ -157,6 +166,8 @@ __all__ = [
     "Outcome",
     "OutputSchema",
     "Part",
+    "PostgresStore",
+    "RedisStore",
     "Restart",
     "Resume",
     "ResumeError",
@@ -171,10 +182,13 @@ __all__ = [
     "RunResult",
     "RunStatus",
     "Runner",
+    "SQLiteStore",
     "ScriptedModel",
     "SessionValues",
     "Stop",
     "Stopped",
+    "Store",
+    "StoreError",
     "Supervision",
     "SystemDraining",
     "SystemStats",

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from .actor import Actor
 from .chat import Message, MessageDelta
-from .context import AgentContext
+from .context import AgentContext, ResumeInfo
 from .definition import AgentInput
 from .delivery import OVER, deliver, finish
 from .either import settled
 from .errors import UsageError
-from .events import Action, AgentEvent, TransferToAgent
+from .events import Action, AgentEvent, Interrupted, TransferToAgent
 from .history import HistoryEntry, retold, select, without_transfers
 from .hooks import call_hooks
 from .invocation import Invocation
@@ -58,10 +58,14 @@ class AgentActor(Actor):
         try:
             if hooked:
                 await self._announce(agent)
-            given = self._input(agent)
-            if type(given) is not AgentInput:
-                given = await given
-            outcome = invocation.outcome or await self._play(agent, given)
+            outcome = invocation.outcome
+            if outcome is None and invocation.restored:
+                outcome = await self._go_on(agent)
+            if outcome is None:
+                given = self._input(agent)
+                if type(given) is not AgentInput:
+                    given = await given
+                outcome = await self._play(agent, given)
         except asyncio.CancelledError:
             if not self._is_cancelled():
                 raise  # the agent's own doing, and the end of its actor
@@ -74,6 +78,23 @@ class AgentActor(Actor):
             await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         await deliver(self._supervisor, Ended(invocation, outcome, invocation.transfer))
         finish(self._cell)
+
+    async def _go_on(self, agent: Any) -> Outcome | None:
+        """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
+        invocation, context = self._invocation, self._context
+        if invocation.transfer is not None and agent.wrapped is None:
+            return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
+        answer = (invocation.answers or {}).get(None)
+        if answer is not None and not answer.is_target:
+            # It waits on, for the same thing.
+            await context.emit(AgentEvent.of(action=Interrupted((context.interrupted(answer.pending.context.info, answer.pending.state),))))
+            return invocation.outcome
+        if answer is not None:
+            state = answer.pending.state
+            context.resume = ResumeInfo(is_target=True, data=answer.data, state=state, streaming=context.streaming)
+        elif invocation.resumed:
+            context.resume = ResumeInfo(streaming=context.streaming)
+        return None
 
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from msgpack import ExtType, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it has no stubs
 
-from . import chat, errors, events, interrupt
+from . import chat, errors, events, interrupt, outcome
 from .codec_types import Registry
 from .codec_values import ERROR, TYPE, VALUE_MARKS, VALUE_SCALARS, Mark
 from .errors import CheckpointError, ModelRetry, UnderstudyError, UsageError
@@ -361,6 +361,7 @@ _SCALARS: Final = dict(VALUE_SCALARS)
 for _cls in (
     *(chat.TextPart, chat.ImagePart, chat.AudioPart, chat.FilePart, chat.ToolCall, chat.ToolCallDelta, chat.Usage, chat.Message, chat.MessageDelta),
     *(events.Exit, events.Interrupted, events.TransferToAgent, events.BreakLoop, events.CustomAction, events.AgentEvent),
-    *(interrupt.AddressStep, interrupt.InterruptContext, protocol.ModelSettings, protocol.ToolSpec, protocol.OutputSchema),
+    *(interrupt.AddressStep, interrupt.InterruptContext, interrupt.Pending, interrupt.Answer, outcome.Outcome),
+    *(protocol.ModelSettings, protocol.ToolSpec, protocol.OutputSchema),
 ):
     _registry.add(_cls, _cls.__name__)

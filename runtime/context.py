@@ -11,19 +11,20 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
+from zlib import crc32
 
-from .chat import new_id
+from .codec import pack
 from .definition import AgentInput
 from .delivery import OVER, deliver
-from .errors import ActorDeadError, UsageError
+from .errors import ActorDeadError, CheckpointError, UsageError
 from .events import AgentEvent, Interrupted
 from .history import Lane
 from .hooks import call_hooks
-from .interrupt import AddressStep, InterruptContext
-from .invocation import Invocation, Scope
+from .interrupt import AddressStep, InterruptContext, Pending
+from .invocation import Invocation, Scope, Slot
 from .options import agent_options
 from .outcome import Outcome
-from .protocol import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes
+from .protocol import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes, Noted, Parked
 from .run_context import RunContext
 from .session import SessionValues
 
@@ -54,7 +55,7 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_emitted", "_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
+    __slots__ = ("_casts", "_emitted", "_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: ActorSystem, *, streaming: bool) -> None:
         self._invocation = invocation
@@ -64,7 +65,8 @@ class AgentContext:
         self.streaming = streaming
         self._emitted = 0
         self.is_over = False  # whether the run has ended under it
-        self.resume: ResumeInfo | None = None
+        self._casts: dict[str, int] | None = None  # how often the agent has cast whom, from which state
+        self.resume: ResumeInfo | None = None  # set, if the agent goes on after an interrupt of its own or of one that it has cast
         self.last_cast: Outcome | None = None  # of the child that was cast last, if nothing was emitted since
 
     def __repr__(self) -> str:
@@ -114,24 +116,70 @@ class AgentContext:
 
     def interrupt(self, info: Any = None, *, state: Any = None) -> AgentEvent:
         """The event to yield, after which the generator returns: the run waits here for something from outside."""
-        if state is not None:
-            self.state["interrupt_state"] = state
-        return AgentEvent.of(action=Interrupted((InterruptContext(new_id(), self._invocation.address, info),)))
+        context = self.interrupted(info, state)
+        return AgentEvent.of(action=Interrupted((context,)))
+
+    def interrupted(self, info: Any, state: Any, tool: AddressStep | None = None, *, approval: bool = False, earlier: tuple[Any, ...] = ()) -> InterruptContext:
+        """Note that the agent, or a tool call of it, waits; and for what."""
+        if self.run.keeps:
+            for name, value in (("info", info), ("state", state)):
+                self._check_kept(f"interrupt({name}=...)", value)
+        invocation = self._invocation
+        context = invocation.interrupted(info, tool)
+        call_id = None if tool is None else tool.call_id
+        invocation.pending = {**(invocation.pending or {}), context.id: Pending(context, call_id, state, approval, earlier)}
+        return context
+
+    def _check_kept(self, what: str, value: Any) -> None:
+        try:
+            pack(value)
+        except CheckpointError as error:
+            msg = f"agent {self.agent_name!r}: {what} cannot be kept in a checkpoint: {error}"
+            raise CheckpointError(msg, run=self.run_id, agent=self.agent_name) from error
 
     async def cast(self, agent: Any, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Let another agent play, as a child of this one. Its events join the run's. Returns how it ended.
 
         Without `input` it is given what its history policy says. If this agent ends without having done anything after it, it ends the same way.
+        When the run goes on after an interrupt or a crash, a child that had ended is not run again, as long as `state` is the same as when it was cast.
         """
         invocation = self._invocation
-        outcome = await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, given=input)
+        slot = self._slot_of(agent)
+        outcome = await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, slot, given=input)
         invocation.broke = invocation.broke or outcome.broke
         return outcome
 
-    async def cast_node(self, node: Any, base: tuple[str, ...], lane: Lane, *, given: AgentInput | None = None, loop: int | None = None) -> Outcome:
-        """The same for workflows, which say where in the run path and in which lane."""
+    def _slot_of(self, agent: Any) -> Slot:
+        """What tells this cast from the others: whom, from which state, and how often that was so before."""
+        invocation = self._invocation
+        state = f"{crc32(pack(invocation.state)):x}" if self.run.keeps and invocation.state else ""
+        name = f"cast:{getattr(agent, 'name', agent)}:{state}"
+        if self._casts is None:
+            self._casts = {}
+        count = self._casts[name] = self._casts.get(name, 0) + 1
+        slot = f"{name}:{count}"
+        seats = invocation.seats
+        if seats and slot not in seats:
+            # The state may have changed on the way here: one that was at work goes on all the same.
+            for known, seat in seats.items():
+                if not isinstance(seat, Outcome) and seat.future is None and seat.names[0] == getattr(agent, "name", None):
+                    return known
+        return slot
+
+    async def cast_node(
+        self,
+        node: Any,
+        base: tuple[str, ...],
+        lane: Lane,
+        slot: Slot,
+        *,
+        given: AgentInput | None = None,
+        loop: int | None = None,
+        one_at_a_time: bool = False,
+    ) -> Outcome:
+        """The same for workflows, which say where in the run path and in which lane, and in which place of their own."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
-        await self.begin_cast(node, base, lane, reply, given=given, loop=loop)
+        await self.begin_cast(node, base, lane, reply, slot, given=given, loop=loop, one_at_a_time=one_at_a_time)
         self.last_cast = outcome = await self._outcome_of(reply)
         return outcome
 
@@ -148,10 +196,19 @@ class AgentContext:
             raise
 
     async def begin_cast(
-        self, node: Any, base: tuple[str, ...], lane: Lane, reply: CastReply, *, given: AgentInput | None = None, loop: int | None = None
+        self,
+        node: Any,
+        base: tuple[str, ...],
+        lane: Lane,
+        reply: CastReply,
+        slot: Slot,
+        *,
+        given: AgentInput | None = None,
+        loop: int | None = None,
+        one_at_a_time: bool = False,
     ) -> None:
         """The same, without waiting for the end: `reply` is given the outcome."""
-        await self._cast(Cast(self._invocation, node, reply, base=base, lane=lane, given=given, loop=loop))
+        await self._cast(Cast(self._invocation, node, reply, slot=slot, base=base, lane=lane, given=given, loop=loop, one_at_a_time=one_at_a_time))
 
     async def _cast(self, request: Cast) -> None:
         """Have an agent begin. Whoever is cancelled meanwhile has given it up, whether or not it has begun by then."""
@@ -163,12 +220,21 @@ class AgentContext:
                 self._supervisor.tell(CancelCast(request.reply, self._system.loop.create_future()))
             raise
 
-    async def call_agent(self, node: Any, given: AgentInput, *, shown: bool, tool: AddressStep) -> Outcome:
+    async def call_agent(self, node: Any, given: AgentInput, slot: Slot, *, shown: bool, tool: AddressStep) -> Outcome:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
-        scope = Scope(given, shown=shown and self._invocation.seat.scope.shown, recorded=False)
-        await self._cast(Cast(self._invocation, node, reply, base=self._invocation.run_path, lane=Lane(), scope=scope, tool=tool))
+        invocation = self._invocation
+        scope = Scope(given, shown=shown and invocation.seat.scope.shown, recorded=False)
+        lane = Lane(None, f"{invocation.id}/{slot}")
+        await self._cast(Cast(invocation, node, reply, slot=slot, base=invocation.run_path, lane=lane, scope=scope, tool=tool))
         return await self._outcome_of(reply)
+
+    def lanes(self, count: int) -> list[Lane]:
+        """A lane for each child. They are the same when the agent goes on."""
+        invocation = self._invocation
+        known = invocation.lanes or []
+        invocation.lanes = [*known, *(Lane(invocation.lane, f"{invocation.id}/{index}") for index in range(len(known), count))]
+        return invocation.lanes
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         """Do something once in this invocation: when it is started again, the result of the first time is returned."""
@@ -179,7 +245,12 @@ class AgentContext:
             if not callable(make):
                 msg = f"context.step({name!r}, ...): give a function that returns an awaitable, for example `lambda: fetch(url)`."
                 raise UsageError(msg, run=self.run_id, agent=self.agent_name)
-            invocation.steps[name] = await make()
+            made = await make()
+            if self.run.keeps:
+                self._check_kept(f"the result of step({name!r}, ...)", made)
+            invocation.steps[name] = made
+            if self.run.keeps:
+                await self._ask(Noted(invocation, name))
         result: T = invocation.steps[name]
         return result
 
@@ -235,9 +306,20 @@ class AgentContext:
         self.is_over = True
         raise asyncio.CancelledError("the run is over")
 
-    async def join(self, lanes: list[Lane]) -> None:
+    async def save(self) -> None:
+        """Have what has changed in the agent's state recorded, before anything else happens."""
+        if self.run.keeps:
+            await self._ask(Noted(self._invocation))
+
+    async def pause(self) -> NoReturn:
+        """The agent has come to a safe point, and the run is to end there: go no further."""
+        await self._ask(Parked(self._invocation))
+        await self._system.loop.create_future()
+        raise AssertionError("nobody sets that future: the run's end cancels whoever waits for it")
+
+    async def join(self) -> None:
         """Put the lanes of children that have ended behind this agent's own."""
-        await self._ask(JoinLanes(self._invocation.lane, lanes))
+        await self._ask(JoinLanes(self._invocation))
 
     async def cancel_children(self) -> None:
         """End all that is under way below this agent."""

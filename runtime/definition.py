@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .chat import Message
 from .errors import UsageError
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from .history import HistoryPolicy, HistoryRewriter
     from .hooks import AgentHooks
 
-__all__ = ["AgentInput", "Definition", "Node", "build_tree"]
+__all__ = ["INNER", "AgentInput", "Definition", "Node", "build_tree"]
+
+INNER: Final = "~"
+"""In the place of a node: the step to what it stands in front of."""
 
 
 @quick
@@ -75,6 +78,36 @@ class Node:
             yield from child.walk()
         if self.inner is not None:
             yield from self.inner.walk()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The names that lead here from the root of the tree. A definition that another one stands in front of is `INNER` in that one."""
+        depth, at = 0, self.front
+        while at is not self:
+            assert at.inner is not None
+            depth, at = depth + 1, at.inner
+        front = self.front
+        above = () if front.parent is None else front.parent.place
+        return (*above, front.name, *(INNER,) * depth)
+
+    @property
+    def root(self) -> Node:
+        """The topmost one of the tree that it stands in."""
+        at = self.front
+        while at.parent is not None:
+            at = at.parent.front
+        return at
+
+    def find(self, place: Sequence[str]) -> Node | None:
+        """What stands in that place of the tree of which this is the root."""
+        if not place or place[0] != self.name:
+            return None
+        at: Node | None = self
+        for name in place[1:]:
+            if at is None:
+                return None
+            at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
+        return at
 
     def target(self, name: str) -> Node | None:
         """The agent of that name to which this one may hand over."""

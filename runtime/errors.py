@@ -20,7 +20,8 @@
     │   └── ModelRetry               not the end: what was streamed so far is void, another attempt follows
     ├── CheckpointError          bytes that cannot be read back: damaged, foreign, or of a type that is not registered
     │   ├── CheckpointNotFound       there is none of that name
-    │   └── ResumeError              it cannot be resumed, or not any more
+    │   ├── ResumeError              it cannot be resumed, or not any more
+    │   └── StoreError               the store could not be reached, or refused
     └── RunCancelled             the run was cancelled, or ran out of time
 
 Each says what was wrong, where, and what to do; `run`, `agent`, `actor` and `message` hold what it belongs to.
@@ -51,6 +52,7 @@ __all__ = [
     "ResumeError",
     "RetryExhausted",
     "RunCancelled",
+    "StoreError",
     "SystemDraining",
     "ToolError",
     "TransferError",
@@ -176,8 +178,17 @@ class ResumeError(CheckpointError):
     """The checkpoint cannot be resumed, or not any more."""
 
 
+class StoreError(CheckpointError):
+    """The store could not be reached, or refused. What its client raised is the cause."""
+
+
 class RunCancelled(UnderstudyError):
     """The run was cancelled, or ran out of time."""
+
+    def __init__(self, text: str = "", **where: Any) -> None:
+        super().__init__(text, **where)
+        self.contexts: tuple[Any, ...] = ()
+        """Where the run stood: an `InterruptContext` for each agent that was at work."""
 
 
 def forget_frames(error: BaseException) -> None:

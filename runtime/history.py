@@ -54,9 +54,10 @@ class Entry:
 class Lane:
     """What one line of agents has said, behind what was said before it began."""
 
-    __slots__ = ("entries", "fork", "parent")
+    __slots__ = ("entries", "fork", "id", "parent")
 
-    def __init__(self, parent: Lane | None = None) -> None:
+    def __init__(self, parent: Lane | None = None, lane_id: str = "") -> None:
+        self.id = lane_id  # names it in its run
         self.parent = parent
         self.fork = 0 if parent is None else len(parent.entries)  # how much of the parent's own entries is seen from here
         self.entries: list[Entry] = []

@@ -1,7 +1,7 @@
 """Where a run was interrupted, and by what.
 
-Owns: addresses, and the contexts that say which agent or tool waits for what. An address is structural: it names the places in the tree of
-agents and the tool call in them, so it is the same each time that the run comes there. It must never hold anything of a running actor.
+Owns: addresses, the contexts that say which agent or tool waits for what, and the answers that come. An address is structural: it names the places in
+the tree of agents and the tool call in them, so it is the same each time that the run comes there. It must never hold anything of a running actor.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Address", "AddressStep", "InterruptContext"]
+__all__ = ["Address", "AddressStep", "Answer", "InterruptContext", "Pending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,23 @@ class InterruptContext:
     info: Any = None
     is_root_cause: bool = True
     parent: InterruptContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a run has to know to go on from an interrupt."""
+
+    context: InterruptContext
+    call_id: str | None = None  # of the tool call that waits; None if the agent itself does
+    state: Any = None  # what was given to be found again
+    approval: bool = False  # whether the call waits to be approved, before it is made
+    earlier: tuple[Any, ...] = ()  # what the call was told at the interrupts before this one: (approval, data) of each
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of something that a run waited for."""
+
+    pending: Pending
+    is_target: bool  # whether it goes on; else it goes on waiting
+    data: Any = None

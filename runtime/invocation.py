@@ -2,18 +2,21 @@
 
 Owns: where the invocation stands (in the tree, in the history, in a chain of transfers), and its own small state. Starting, going on after a failure and
 resuming differ in nothing but what is in here. It is written by the run supervisor, but for `state`, which is the agent's own.
+
+Invocations and seats form a tree: a seat belongs to the invocation that has cast it, and holds the one that has it now. An invocation in a seat that has no
+actor is dormant: it was interrupted, or comes from bytes. When its seat is cast again it goes on.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from .chat import Message, new_id
-from .definition import AgentInput, Node
+from .definition import INNER, AgentInput, Node
 from .errors import ActorDeadError
 from .history import Lane
-from .interrupt import Address, AddressStep
+from .interrupt import Address, AddressStep, Answer, InterruptContext, Pending
 from .messages import Failed
 from .outcome import Outcome
 from .protocol import CastReply, Crashed
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .ref import ActorRef
 
-__all__ = ["Invocation", "Scope", "Seat"]
+__all__ = ["Invocation", "Scope", "Seat", "Slot"]
+
+Slot: TypeAlias = int | str
+"""By what an invocation tells apart those that it casts: its position, or a name."""
 
 
 class Scope:
@@ -40,10 +46,13 @@ class Scope:
 class Seat:
     """The place of one agent, which those take over to whom it hands over: whoever cast the first hears of the last."""
 
-    __slots__ = ("broke", "future", "loop", "names", "parent", "scope", "tool")
+    __slots__ = ("broke", "forgotten", "future", "loop", "names", "occupant", "parent", "scope", "slot", "tool")
 
-    def __init__(self, parent: Invocation | None, scope: Scope, tool: AddressStep | None, loop: int | None, future: CastReply | None) -> None:
+    def __init__(self, parent: Invocation | None, slot: Slot, scope: Scope, tool: AddressStep | None, loop: int | None, future: CastReply | None) -> None:
         self.parent = parent
+        self.slot = slot
+        self.occupant: Invocation | None = None  # whose it is now
+        self.forgotten = False  # whether its caster does not wait for it any more
         self.scope = scope
         self.tool = tool  # the call that it belongs to, if the agent is called as a tool
         self.loop = loop  # the iteration of the nearest loop around it; None outside of any
@@ -54,8 +63,13 @@ class Seat:
     @property
     def address(self) -> Address:
         """Where it stands in the tree."""
-        above = () if self.parent is None else self.parent.address
-        return above if self.tool is None else (*above, self.tool)
+        parent = self.parent
+        if parent is None:
+            return ()
+        if self.tool is not None:
+            return (*parent.address, self.tool)
+        # What somebody stands in front of has the same place, and the same name.
+        return parent.address[:-1] if self.slot == INNER else parent.address
 
 
 class Invocation:
@@ -74,6 +88,24 @@ class Invocation:
     steps: dict[str, Any] | None = None
     """Results of `context.step`."""
     last_message: Message | None = None
+    seats: dict[Slot, Seat | Outcome] | None = None
+    """Those that it has cast, and how those have ended that it may ask for again."""
+    lanes: list[Lane] | None = None
+    """Of its children, if each has its own."""
+    pending: dict[str, Pending] | None = None
+    """What it waits for from outside, by the ids of the contexts."""
+    answers: dict[str | None, Answer] | None = None
+    """What has come from outside: by the ids of tool calls, None for the agent itself."""
+    resumed: bool = False
+    """Whether it goes on after an interrupt, its own or that of somebody below."""
+    restored: bool = False
+    """Whether it comes from bytes."""
+    place: tuple[str, ...] = ()
+    """Where its definition stands, as long as that is not known."""
+    parked: bool = False
+    """Whether it has come to a safe point, and waits there for the end of the run."""
+    busy: int = 0
+    """How many calls of models and tools are under way in it."""
 
     # What its recorded events say of its end.
     outcome: Outcome | None = None
@@ -93,6 +125,7 @@ class Invocation:
     def __init__(self, node: Node, run_path: tuple[str, ...], lane: Lane, seat: Seat, given: AgentInput | None, handed_over_by: Node | None) -> None:
         self.id = new_id()
         self.node = node
+        seat.occupant = self
         self.run_path = run_path
         self.lane = lane
         self.since = len(lane.entries)  # what the lane held when it began: its input is made from that
@@ -101,6 +134,27 @@ class Invocation:
         self.given = given  # the input that it was given outright, if any
         self.handed_over_by = handed_over_by
         self.messages: list[Message] = []  # what it has said so far, oldest first
+
+    @classmethod
+    def restore(cls, invocation_id: str, name: str, place: tuple[str, ...], run_path: tuple[str, ...], lane: Lane, seat: Seat) -> Invocation:
+        """One that comes from bytes. Its node is looked up by its place before it goes on."""
+        made = cls.__new__(cls)
+        made.id = invocation_id
+        made.node = cast("Node", None)
+        made.place = place
+        made.run_path = run_path
+        made.lane = lane
+        made.since = 0
+        made.seat = seat
+        seat.occupant = made
+        seat.names = made.names = (*seat.names, name)
+        made.given = None
+        made.handed_over_by = None
+        made.messages = [entry.message for entry in lane.entries if entry.invocation_id == invocation_id]
+        if made.messages:
+            made.last_message = made.messages[-1]
+        made.restored = True
+        return made
 
     def settle(self, _value: Any = None) -> None:
         """Its actor has ended, as the very last: called by it, in place of a future's. The supervisor is told, in case that it was not yet."""
@@ -114,3 +168,18 @@ class Invocation:
     def address(self) -> Address:
         """Where it stands in the tree, behind those who have handed over to it."""
         return (*self.seat.address, *(AddressStep("agent", name) for name in self.names))
+
+    def interrupted(self, info: Any, tool: AddressStep | None = None) -> InterruptContext:
+        """What it, or a tool call of it, waits for: with all that encloses it."""
+        if tool is not None:
+            return InterruptContext(new_id(), (*self.address, tool), info, parent=self._enclosing())
+        parent = self.seat.parent
+        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent._enclosing())
+
+    def _enclosing(self) -> InterruptContext:
+        """This agent, as one that encloses another which was interrupted."""
+        parent = self.seat.parent
+        if parent is not None and self.seat.slot == INNER:
+            return parent._enclosing()
+        outer = None if parent is None else parent._enclosing()
+        return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)

@@ -8,10 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from .errors import UsageError
+from .codec import pack
+from .errors import CheckpointError, UsageError
 from .models.protocol import ModelSettings
 
-__all__ = ["ModelOptions", "Options", "OptionsLike", "ToolOptions", "agent_options", "as_options", "model_options", "tool_options"]
+__all__ = [
+    "ModelOptions",
+    "Options",
+    "OptionsLike",
+    "ToolOptions",
+    "agent_options",
+    "as_options",
+    "as_tool_options",
+    "model_options",
+    "plain_options",
+    "restored_options",
+    "tool_options",
+]
 
 
 class Options:
@@ -88,6 +101,18 @@ def as_options(given: OptionsLike) -> tuple[Options, ...]:
     return tuple(found)
 
 
+def as_tool_options(given: OptionsLike) -> tuple[Options, ...]:
+    """What was given as `tool_options=`: a dictionary is for all tools."""
+    if isinstance(given, Mapping):
+        given = ToolOptions(**given)
+    found = as_options(given)
+    for one in found:
+        if not isinstance(one, ToolOptions):
+            msg = f"tool_options: {one!r} is none. Give ToolOptions(name=value, tools=(...)), or a dictionary."
+            raise UsageError(msg)
+    return found
+
+
 def _no_options(given: object) -> UsageError:
     return UsageError(f"options: {given!r} is none. Give Options(name=value, agents=(...)), ToolOptions(...), ModelOptions(...), or a dictionary.")
 
@@ -120,3 +145,36 @@ def model_options(options: tuple[Options, ...], agent_name: str, settings: Model
         if isinstance(one, ModelOptions) and one.concern(agent_name):
             settings = settings.merged(one.settings)
     return settings
+
+
+def plain_options(options: tuple[Options, ...]) -> list[tuple[Any, ...]]:
+    """Those that can be kept, as plain data. What a class of the user's means by its values nobody else knows: such are left out."""
+    rows: list[tuple[Any, ...]] = []
+    for one in options:
+        kind = _KINDS.get(type(one))
+        if kind is not None and _can_be_kept(one.values):
+            tools = one.tools if isinstance(one, ToolOptions) else None
+            rows.append((kind, None if one.agents is None else sorted(one.agents), None if tools is None else sorted(tools), dict(one.values)))
+    return rows
+
+
+def restored_options(rows: Iterable[Any]) -> tuple[Options, ...]:
+    """The options that such rows say."""
+    found: list[Options] = []
+    for kind, agents, tools, values in rows:
+        if kind == "tools":
+            found.append(ToolOptions(tools=tools, agents=agents, **values))
+        else:
+            found.append((ModelOptions if kind == "model" else Options)(agents=agents, **values))
+    return tuple(found)
+
+
+_KINDS: Final[Mapping[type, str]] = {Options: "plain", ToolOptions: "tools", ModelOptions: "model"}
+
+
+def _can_be_kept(values: Any) -> bool:
+    try:
+        pack(values)
+    except CheckpointError:
+        return False
+    return True

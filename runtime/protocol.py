@@ -6,7 +6,7 @@ Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from .definition import AgentInput, Node
 from .events import AgentEvent
@@ -14,9 +14,27 @@ from .history import Lane
 from .outcome import Outcome
 
 if TYPE_CHECKING:
-    from .invocation import Invocation, Scope
+    from .invocation import Invocation, Scope, Slot
 
-__all__ = ["CancelCast", "CancelChildren", "CancelRun", "Cast", "CastReply", "Crashed", "Emitted", "EmittedSoon", "Ended", "JoinLanes", "Perform"]
+__all__ = [
+    "CancelCast",
+    "CancelChildren",
+    "CancelMode",
+    "CancelRun",
+    "Cast",
+    "CastReply",
+    "Crashed",
+    "Emitted",
+    "EmittedSoon",
+    "Ended",
+    "JoinLanes",
+    "Noted",
+    "Open",
+    "Parked",
+    "Perform",
+]
+
+CancelMode: TypeAlias = Literal["immediate", "after_model", "after_tools"]
 
 
 class Perform:
@@ -34,9 +52,12 @@ class CastReply(Protocol):
 
 
 class Cast:
-    """To the supervisor: let an agent play, and give `reply` its outcome. The message itself is answered at once."""
+    """To the supervisor: let an agent play, and give `reply` its outcome. The message itself is answered at once.
 
-    __slots__ = ("base", "given", "lane", "loop", "node", "parent", "reply", "scope", "tool")
+    If the caster has cast in that slot before, the agent goes on from where it stands; or its outcome is known already.
+    """
+
+    __slots__ = ("base", "given", "lane", "loop", "node", "one_at_a_time", "parent", "reply", "scope", "slot", "tool")
 
     def __init__(
         self,
@@ -44,22 +65,26 @@ class Cast:
         node: Node,
         reply: CastReply,
         *,
+        slot: Slot,
         base: tuple[str, ...],
         lane: Lane,
         given: AgentInput | None = None,
         loop: int | None = None,
         scope: Scope | None = None,
         tool: Any = None,
+        one_at_a_time: bool = False,
     ) -> None:
         self.parent = parent
         self.node = node
         self.reply = reply
+        self.slot = slot
         self.base = base  # the run path that the agent's name is added to
         self.lane = lane
         self.given = given
         self.loop = loop  # the iteration, if the caster is a loop
         self.scope = scope  # a conversation of its own, if it is called as a tool
         self.tool = tool  # the address step of the tool call, if it is
+        self.one_at_a_time = one_at_a_time  # whether the caster is done with all that it has cast before
 
 
 class Emitted:
@@ -104,22 +129,49 @@ class Crashed:
 
 
 class JoinLanes:
-    """To the supervisor: the lanes of a Parallel have ended; put them behind the lane that they came from."""
+    """To the supervisor: all in the lanes of an agent's children has ended; put them behind the lane that they came from."""
 
-    __slots__ = ("children", "lane")
+    __slots__ = ("parent",)
 
-    def __init__(self, lane: Lane, children: list[Lane]) -> None:
-        self.lane = lane
-        self.children = children
+    def __init__(self, parent: Invocation) -> None:
+        self.parent = parent
+
+
+class Noted:
+    """To the supervisor: an agent's state has changed in a way that must not be lost. Answered when it is recorded."""
+
+    __slots__ = ("invocation", "step")
+
+    def __init__(self, invocation: Invocation, step: str | None = None) -> None:
+        self.invocation = invocation
+        self.step = step  # of `context.step`, if that is it
+
+
+class Parked:
+    """To the supervisor: an agent has come to a safe point, and goes no further."""
+
+    __slots__ = ("invocation",)
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+
+
+class Open:
+    """To the supervisor: find out from where the run starts, and let it begin."""
+
+    __slots__ = ()
 
 
 class CancelRun:
-    """To the supervisor: end the run now."""
+    """To the supervisor: end the run, now or at the next safe point."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("mode", "reason", "timeout", "unfinished")
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None, *, unfinished: bool = False) -> None:
         self.reason = reason
+        self.mode = mode
+        self.timeout = timeout  # after which it is immediate
+        self.unfinished = unfinished  # whether somebody is to find the run and continue it
 
 
 class CancelCast:

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from .errors import UsageError
 from .events import AgentEvent
-from .protocol import CancelRun
+from .protocol import CancelMode, CancelRun
+from .run_context import RunContext
 from .run_record import RunRecord
 from .run_result import RunResult, RunStatus
 
@@ -36,6 +37,8 @@ _LOOK_AGAIN: Final = 0.5
 # Events that are fetched at once from another thread: going there and back costs as much as fifty events do.
 _BATCH: Final = 64
 
+_MODES: Final = get_args(CancelMode)
+
 
 class Run:
     """One run of an agent. It starts when it is made, if an event loop is running there, and else at its first use.
@@ -46,23 +49,22 @@ class Run:
     Leaving the iteration before its end cancels the run. A run that nobody ever looks at goes on to its end.
     """
 
-    __slots__ = ("__weakref__", "_iterated", "_launch", "_place", "_problem", "_record", "_starting", "_supervisor", "_system", "checkpoint_id", "id")
+    __slots__ = ("__weakref__", "_checkpoint_of", "_context", "_iterated", "_launch", "_place", "_record", "_starting", "_supervisor", "_system")
 
     def __init__(
         self,
-        run_id: str,
+        context: RunContext,
         record: RunRecord,
         place: Callable[[], ActorSystem],
         launch: Callable[[ActorSystem], ActorRef[Any]],
-        checkpoint_id: str | None,
+        checkpoint_of: Callable[[], str] | None = None,
     ) -> None:
-        self.id = run_id
+        self._context = context
         self._system: ActorSystem | None = None
-        self.checkpoint_id = checkpoint_id
+        self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
         self._record = record
         self._place = place  # where it is to run, once somebody looks
         self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
-        self._problem: Exception | None = None  # why it could not be
         self._supervisor: ActorRef[Any] | None = None
         self._iterated = False
         self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to look
@@ -77,12 +79,22 @@ class Run:
             system.on_loop(self._record.stream.discard)
 
     @property
+    def id(self) -> str:
+        """The run's id. One that is resumed has that of the run that it continues, as soon as its checkpoint was found."""
+        return self._context.run_id
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        """Under which it is kept when it is interrupted or cancelled; None if it is not."""
+        return None if self._checkpoint_of is None else self._checkpoint_of()
+
+    @property
     def status(self) -> RunStatus:
         """Where it is in its life."""
         result = self._record.result
         if result is not None:
             return result.status
-        if self._problem is not None:
+        if self._record.problem is not None:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._launch is not None and self._system is None else RunStatus.RUNNING
 
@@ -104,7 +116,7 @@ class Run:
         try:
             self._supervisor = launch(system)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
-            self._problem = problem
+            self._record.problem = problem
             self._record.give_up()
 
     def _started_system(self) -> ActorSystem:
@@ -113,8 +125,8 @@ class Run:
         return self._system
 
     def _check(self) -> None:
-        if self._problem is not None:
-            raise self._problem
+        if self._record.problem is not None:
+            raise self._record.problem
 
     # --- the end ---
 
@@ -157,24 +169,32 @@ class Run:
         assert result is not None
         return result
 
-    def cancel(self, mode: Literal["immediate"] = "immediate") -> CancelHandle:
-        """End the run: cut short what is under way. From any thread. Await what is returned to know whether it was cancelled, or had come to its end before."""
-        if mode != "immediate":
-            msg = f"cancel({mode!r}): runs can be cancelled in mode 'immediate' only."
+    def cancel(self, mode: CancelMode = "immediate", *, timeout: float | None = None) -> CancelHandle:
+        """End the run. From any thread. Await what is returned to know whether it was cancelled, or had come to its end before.
+
+        `"immediate"` cuts short what is under way; `"after_model"` waits for the calls of models that are under way, `"after_tools"` also for the
+        tools that these want. After `timeout` seconds it is cut short all the same. Of several calls the strictest counts, and the earliest deadline.
+        """
+        if mode not in _MODES:
+            msg = f"cancel({mode!r}): give one of {', '.join(map(repr, _MODES))}."
             raise UsageError(msg, run=self.id)
-        self._started_system().on_loop(self._cancel_here, "cancel() was called")
+        if timeout is not None and not timeout >= 0:
+            msg = f"cancel(timeout={timeout!r}): give a number of seconds, 0 or more, or None."
+            raise UsageError(msg, run=self.id)
+        self._started_system().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
         return CancelHandle(self)
 
-    def _cancel_here(self, reason: str) -> None:
-        self._record.stream.unblock()
+    def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
+        if mode == "immediate":
+            self._record.stream.unblock()
         if self._supervisor is not None and self._supervisor.is_alive():
-            self._supervisor.tell(CancelRun(reason))
-            if self._record.outcome is not None:
-                self._supervisor.cancel()  # it may be in a hook that does not end
+            self._supervisor.tell(CancelRun(reason, mode, timeout))
+            if mode == "immediate" and (self._record.outcome is not None or not self._record.is_open):
+                self._supervisor.cancel()  # it may be in a hook that does not end, or wait for a store
 
     async def aclose(self) -> None:
         """Cancel it, if it has not ended, and wait until nothing of it is left."""
-        if self._record.result is None and self._problem is None:
+        if self._record.result is None and self._record.problem is None:
             self._started_system().on_loop(self._cancel_here, "it was closed")
             await self._on_its_loop(self._finished)
 

@@ -5,12 +5,14 @@ Owns: the ids of the run, its session values, its options, and what it has cost 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from .chat import Usage
 from .hooks import RunHooks
 from .models import model_for_run
 from .options import Options
+from .protocol import CancelMode
 from .session import SessionValues
 
 __all__ = ["RunContext"]
@@ -21,7 +23,21 @@ _NO_USAGE: Final = Usage()
 class RunContext:
     """One run, as hooks and callbacks see it."""
 
-    __slots__ = ("context", "hooks", "models", "null_answer", "options", "run_id", "session", "session_id", "skip_transfers", "usage")
+    __slots__ = (
+        "at_end",
+        "context",
+        "hooks",
+        "keeps",
+        "models",
+        "null_answer",
+        "options",
+        "run_id",
+        "session",
+        "session_id",
+        "skip_transfers",
+        "stopping",
+        "usage",
+    )
 
     def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
         self.run_id = run_id
@@ -33,6 +49,12 @@ class RunContext:
         self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
         self.skip_transfers = False
         """Whether agents are given what others have said without the transfers among them."""
+        self.keeps = False
+        """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
+        self.stopping: CancelMode | None = None
+        """Set, when the run is to end at the next safe point of that kind."""
+        self.at_end: Callable[[Any], Awaitable[None]] | None = None
+        """What is to be done with the ledger when all agents have ended."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id

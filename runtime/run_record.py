@@ -31,7 +31,7 @@ _STATUS: Final = {
 class RunRecord:
     """One run, as it is told."""
 
-    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "outcome", "result", "stream", "timer")
+    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "is_open", "outcome", "problem", "result", "stream", "timer")
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
         self._context = context
@@ -41,6 +41,8 @@ class RunRecord:
         self.agent_name = agent_name
         self.stream = EventStream(event_buffer)
         self.outcome: Outcome | None = None
+        self.problem: Exception | None = None  # why it could not begin
+        self.is_open = False  # whether it has begun
         self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
@@ -64,13 +66,14 @@ class RunRecord:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.outcome is None:
+        if self.outcome is None and self.problem is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
             seq = self._last_seq + 1
             name, run_id = self.agent_name, self._context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
-        self.result = self.make_result()
+        if self.problem is None:
+            self.result = self.make_result()
         self.give_up()
 
     def give_up(self) -> None:
@@ -97,7 +100,7 @@ class RunRecord:
             interrupts = last.action.contexts
         return RunResult(
             _STATUS[outcome.kind],
-            outcome.error if outcome.kind in ("failed", "cancelled") else None,
+            outcome.error if outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,
             output,
             tuple(self._events),

@@ -15,13 +15,19 @@ from .definition import AgentInput, build_tree
 from .directory import current_system
 from .errors import UsageError
 from .hooks import RunHooks, check_hooks
-from .options import OptionsLike, as_options
+from .keeping import Keeping, check_checkpoint_id
+from .ledger import Ledger
+from .options import OptionsLike, as_options, as_tool_options
+from .protocol import Open
+from .recovering import Resuming, find_unfinished
+from .resuming import Answers
 from .run import Run
 from .run_context import RunContext
 from .run_record import RunRecord
-from .run_supervisor import RunSupervisor
+from .run_supervisor import Opening, RunSupervisor
 from .session import SessionValues
 from .system import ActorSystem
+from .vault import Vault
 
 if TYPE_CHECKING:
     from .ref import ActorRef
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Runner", "as_messages"]
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
+_NO_INPUT: Final = AgentInput()
 
 
 class Runner:
@@ -66,11 +73,15 @@ class Runner:
         if max_transfers < 0:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
-        if store is not None:
-            raise UsageError("Runner(store=...): checkpoints cannot be stored yet.")
+        self._vault = None if store is None else Vault(store)
+        if durability == "step" and (self._vault is None or not self._vault.has_journals):
+            what = "a store" if store is None else "a store that keeps journals (append, read, keys)"
+            msg = f"Runner(durability='step') needs {what}: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
+            raise UsageError(msg)
         check_hooks(hooks, RunHooks, "Runner")
         self.agent = agent
         self.system = system
+        self.store = store
         self.streaming = streaming
         self.durability = durability
         self.max_transfers = max_transfers
@@ -110,11 +121,78 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        run_id = new_id()
-        context = RunContext(run_id, session_id, SessionValues(session_values), as_options(options), self.hooks)
+        context = self._context(session_id, session_values, options)
+        keeping = self._keeping(context.run_id, checkpoint_id)
+        opening = keeping.begin if keeping is not None and keeping.journal is not None else None
+        return self._make(context, given, keeping, opening, timeout)
+
+    def resume(
+        self,
+        checkpoint_id: str,
+        targets: Mapping[str, Any] | None = None,
+        *,
+        data: Any = None,
+        tool_options: OptionsLike = None,
+        session_values: Mapping[str, Any] | None = None,
+        options: OptionsLike = None,
+        timeout: float | None = None,
+    ) -> Run:
+        """Go on with a run that was interrupted or cancelled. Without `targets`, every interrupt is answered: with `data`, or without anything.
+
+        `targets` maps ids of interrupts to data; those that are not named wait on. Each interrupt is answered once: whoever comes second gets a
+        `ResumeError`. `"id@2"` names the second save of a checkpoint; if that was answered before, the run goes on as a branch with an id of its own.
+        What is wrong with the checkpoint is raised where the run is first awaited or iterated, and nothing has run then.
+        """
+        if not isinstance(checkpoint_id, str) or not checkpoint_id:
+            msg = f"resume({checkpoint_id!r}): give the id of a checkpoint: that of `run.checkpoint_id`."
+            raise UsageError(msg)
+        answers = Answers(targets, data)
+        context = self._context(None, session_values, (*as_tool_options(tool_options), *as_options(options)))
+        vault = self._vault
+        if vault is None:
+            return self._make(context, _NO_INPUT, None, _no_store, timeout)
+        keeping = Keeping(vault, self._tree, context.run_id, checkpoint_id, steps=self.durability == "step")
+        return self._make(context, _NO_INPUT, keeping, Resuming(keeping, answers), timeout)
+
+    async def recover(self) -> list[Run]:
+        """Go on with every run of this agent in the store that is not finished, and that nobody works on: after a crash, or after a system was drained.
+
+        Each is continued once, however many processes call this at the same time. Interrupted runs wait for their answers, and are not among them.
+        """
+        vault = self._vault
+        if vault is None or not vault.has_journals:
+            raise UsageError("recover() needs a Runner with a store that keeps journals: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
+        found = await find_unfinished(vault, self._tree, self._place())
+        runs = []
+        for keeping in found:
+            context = self._context(None, None, None)
+            context.run_id = keeping.run_id
+            runs.append(self._make(context, _NO_INPUT, keeping, Resuming(keeping, None), None))
+        return runs
+
+    # --- making ---
+
+    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike) -> RunContext:
+        context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
+        return context
+
+    def _keeping(self, run_id: str, checkpoint_id: str | None) -> Keeping | None:
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+            if self._vault is None:
+                msg = f"run(checkpoint_id={checkpoint_id!r}): this Runner has no store to keep it in. Give it one: Runner(..., store=SQLiteStore('runs.db'))."
+                raise UsageError(msg)
+        if self._vault is None or self.durability == "none":
+            return None
+        return Keeping(self._vault, self._tree, run_id, checkpoint_id or run_id, steps=self.durability == "step")
+
+    def _make(self, context: RunContext, given: AgentInput, keeping: Keeping | None, opening: Opening | None, timeout: float | None) -> Run:
+        context.keeps = keeping is not None
         record = RunRecord(context, self._tree.name, self.event_buffer)
-        run = Run(run_id, record, self._place, partial(self._launch, context, record, given, timeout), checkpoint_id)
+        ledger = Ledger(context, record, given, keeping)
+        checkpoint_of = None if keeping is None else partial(getattr, keeping, "checkpoint_id")
+        run = Run(context, record, self._place, partial(self._launch, ledger, opening, timeout), checkpoint_of)
         if _running_loop() is not None:
             run.start()
         return run
@@ -144,11 +222,18 @@ class Runner:
             system.bind(loop)
         return system
 
-    def _launch(self, context: RunContext, record: RunRecord, given: AgentInput, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
+    def _launch(self, ledger: Ledger, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
         """Start the run, on the system's loop."""
         if system is not self.system:
-            record.when_finished(partial(_release, system))
-        return system.spawn_own(RunSupervisor, (self._tree, context, record, given, self.max_transfers, timeout), None, None)
+            ledger.record.when_finished(partial(_release, system))
+        ref = system.spawn_own(RunSupervisor, (self._tree, ledger, self.max_transfers, timeout, opening), None, None)
+        if opening is not None:
+            ref.tell(Open())
+        return ref
+
+
+async def _no_store(_ledger: Ledger, _system: ActorSystem, _lost: Any) -> None:
+    raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 
 def _release(system: ActorSystem) -> None:

@@ -1,7 +1,8 @@
-"""What every test gets: a loop to run on, and the check that nothing is left of it."""
+"""What every test gets: a loop to run on, the check that nothing is left of it, and stores of every kind, with the servers that they need."""
 
 import asyncio
 import gc
+import itertools
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pykka
 import pytest
 
+from understudy import runtime
 from understudy.runtime import directory
+
+from .programs.servers import PostgresServer, RedisServer
 
 
 def pytest_collection_finish() -> None:
@@ -54,3 +58,63 @@ def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
         return result
 
     return run_it
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis of this session, started when a test first asks for it. Who stops it starts it again."""
+    server = RedisServer().start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this session, started when a test first asks for it. Who stops it starts it again."""
+    server = PostgresServer().start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> Iterator[int]:
+    """Numbers for what must not meet."""
+    return itertools.count(1)
+
+
+@pytest.fixture
+def store_recipe(request: pytest.FixtureRequest, tmp_path: Any, namespaces: Iterator[int]) -> Callable[..., tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    """How to make a store of a kind, "memory", "sqlite", "redis" or "postgres": its class's name and the arguments, also for another process.
+
+    Each namespace of a test is empty at first; stores with the same one have the same data, but for those in memory. Without one it is a fresh one.
+    """
+    test = next(namespaces)
+
+    def recipe(kind: str, namespace: str | None = None, **options: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        own = f"t{test}_{namespace}_" if namespace else f"t{next(namespaces)}_"
+        if kind == "memory":
+            return "MemoryStore", (), options
+        if kind == "sqlite":
+            return "SQLiteStore", (str(tmp_path / f"{own}.db"),), options
+        if kind == "redis":
+            return "RedisStore", (request.getfixturevalue("redis_server").url,), {"prefix": f"{own}:", **options}
+        assert kind == "postgres"
+        return "PostgresStore", (request.getfixturevalue("postgres_server").dsn,), {"prefix": own, **options}
+
+    return recipe
+
+
+@pytest.fixture
+def store_of(store_recipe: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Make a store of a kind, as `store_recipe` has it; all are closed at the end of the test."""
+    made: list[Any] = []
+
+    def make(kind: str, namespace: str | None = None, **options: Any) -> Any:
+        name, args, kwargs = store_recipe(kind, namespace, **options)
+        store = getattr(runtime, name)(*args, **kwargs)
+        made.append(store)
+        return store
+
+    yield make
+    for store in made:
+        store.close()

@@ -80,7 +80,13 @@ class _Forced(Agent):
         """The tool that the model calls, and its arguments. Raises if it does anything else."""
         choice = tools[0].name if len(tools) == 1 else "required"
         request = ModelRequest((Message.system(self.instruction), *messages), tools, choice, self.settings)
-        reply = await context.run.model_for_run(self.model).generate(request)
+        if context.run.stopping is not None:
+            await context.pause()
+        context.invocation.busy += 1
+        try:
+            reply = await context.run.model_for_run(self.model).generate(request)
+        finally:
+            context.invocation.busy -= 1
         if reply.usage is not None:
             context.run.usage += reply.usage
         known = {tool.name: tool for tool in tools}
@@ -113,6 +119,8 @@ def _as_json(value: dict[str, Any]) -> str:
 
 class _Planner(_Forced):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        if context.invocation.messages:
+            return  # the plan was made before the run went on from here
         session = context.session
         session.update(UserInput=list(input.messages), ExecutedSteps=[])
         _, arguments = await self._ask(context, input.messages, (_PLAN,))
@@ -126,12 +134,14 @@ class _Replanner(_Forced):
     last_iteration: int | None = None
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        session, state = context.session, context.state
+        session, state, said = context.session, context.state, context.invocation.messages
         if "response" not in state:
-            plan, done = session.get("Plan", []), [*session.get("ExecutedSteps", [])]
-            if plan:
-                done.append({"step": plan[0], "result": session.get("ExecutedStep", "")})
-            session["ExecutedSteps"] = done
+            if said:
+                return  # as above: there is a new plan
+            plan = session.get("Plan", [])
+            if plan and "noted" not in state:
+                state["noted"] = True
+                session["ExecutedSteps"] = [*session.get("ExecutedSteps", []), {"step": plan[0], "result": session.get("ExecutedStep", "")}]
             last = self.last_iteration is not None and context.invocation.seat.loop == self.last_iteration
             asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{_steps(plan)}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
             if last:
@@ -143,7 +153,10 @@ class _Replanner(_Forced):
                 return
             state["response"] = arguments["response"]
             yield AgentEvent.of(Message.assistant(_as_json(arguments)), BreakLoop())
-        yield AgentEvent.of(Message.assistant(state["response"]))
+        elif not said:
+            yield AgentEvent.of(Message.assistant(_as_json({"response": state["response"]})), BreakLoop())
+        if len(said) < 2:  # noqa: PLR2004 -- the one that says that it answers, and the answer
+            yield AgentEvent.of(Message.assistant(state["response"]))
 
     def ending_at(self, iteration: int) -> Self:
         """A copy that answers in that round at the latest."""

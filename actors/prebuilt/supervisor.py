@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from ...runtime.context import AgentContext
-from ...runtime.definition import AgentInput
+from ...runtime.definition import AgentInput, Node
 from ...runtime.errors import UsageError
 from ...runtime.events import AgentEvent
+from ...runtime.invocation import Invocation
 from ..agent import Agent
 from ..transfer import DeterministicTransfer
 
@@ -58,6 +59,12 @@ class Supervisor(Agent):
         check = getattr(self.supervisor, "check", None)
         if check is not None:
             check(node)
+
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None:
+        return self.supervisor.problem_with(node, invocation)
+
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None:
+        return self.supervisor.tool_tree(node, tool_name)
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         return self.supervisor.run(input, context)

@@ -1,0 +1,345 @@
+"""What is kept of one run in a store: its checkpoints, its journal, and who works on it.
+
+Owns: when something is written, and under which key. A checkpoint is either a whole image, or, where each step is in the journal, the place in it.
+Each save keeps the earlier ones. That an interrupt was answered is written with the first step after it, so that a resume which died before that does
+not count. It must never let a step be shown that is not written, nor start an agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from .chat import new_id
+from .codec import pack, unpack
+from .definition import Node
+from .errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
+from .image import FORMAT, draw, rebuild, walk
+from .journal import Journal, replay
+from .leases import LeaseKeeper, keeper_of
+from .shape import find_nodes
+from .vault import RESERVED, Vault, answered_key, journal_key, lease_key, open_key
+
+if TYPE_CHECKING:
+    from .invocation import Invocation
+    from .ledger import Ledger
+    from .system import ActorSystem
+
+__all__ = ["Keeping", "check_checkpoint_id"]
+
+_VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
+_NUMBERED: Final = "{}@{}"
+
+
+def check_checkpoint_id(checkpoint_id: str) -> str:
+    """Raise, if it cannot be the id of a new checkpoint."""
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        msg = f"checkpoint_id={checkpoint_id!r}: give a text that is not empty."
+        raise UsageError(msg)
+    if checkpoint_id.startswith(RESERVED) or _VERSIONED.fullmatch(checkpoint_id):
+        msg = f"checkpoint_id={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
+        raise UsageError(msg)
+    return checkpoint_id
+
+
+class Keeping:
+    """One run, as far as a store is concerned."""
+
+    __slots__ = (
+        "_answering",
+        "_head",
+        "_is_lost",
+        "_keeper",
+        "_leased",
+        "_lost",
+        "_number",
+        "_opened",
+        "_records",
+        "_root",
+        "checkpoint_id",
+        "image",
+        "journal",
+        "recovered",
+        "run_id",
+        "vault",
+    )
+
+    def __init__(self, vault: Vault, root: Node, run_id: str, checkpoint_id: str, *, steps: bool) -> None:
+        self.vault = vault
+        self._root = root
+        self.run_id = run_id
+        self.checkpoint_id = checkpoint_id
+        self.journal = Journal() if steps else None
+        self.image: dict[str, Any] | None = None  # from which it is to go on, if that is known already
+        self.recovered = False  # whether it goes on without having been interrupted
+        self._records = 0  # how many the journal holds
+        self._number: int | None = None  # of the last save; None if it is not known yet whether there is one under that id
+        self._head: bytes | None = None  # the last save itself
+        self._answering: str | None = None  # what the first step writes
+        self._keeper: LeaseKeeper | None = None
+        self._leased: str | None = None  # the lease that is held
+        self._is_lost = False  # whether somebody else has it now
+        self._lost: Callable[[], object] | None = None  # who is to know of that
+        self._opened = False  # whether it says in the store that the run is not finished
+
+    # --- the beginning ---
+
+    async def begin(self, ledger: Ledger, system: ActorSystem, lost: Callable[[], object]) -> None:
+        """A run of which each step is kept begins: from here on it is found, if this process is no more."""
+        assert self.journal is not None
+        self.when_lost(lost)
+        if not await self.lease(system):
+            msg = f"run {self.run_id} is under way already."
+            raise UsageError(msg, run=self.run_id)
+        self.journal.start(draw(ledger, self._root))
+        await asyncio.gather(self.flush(ledger), self._open(), self._look_for_saves())
+
+    async def lease(self, system: ActorSystem) -> bool:
+        """Be the one who works on this run. Returns False if somebody else is."""
+        key = lease_key(self.run_id)
+        self._keeper = keeper_of(system)
+        taken = await self._keeper.take(self.vault, key, self._lose)
+        self._leased = key if taken else None
+        return taken
+
+    def when_lost(self, lost: Callable[[], object]) -> None:
+        """Call that if somebody else works on it from now on; at once, if that is so."""
+        self._lost = lost
+        if self._is_lost:
+            lost()
+
+    def _lose(self) -> None:
+        self._is_lost = True
+        if self._lost is not None:
+            self._lost()
+
+    async def _open(self) -> None:
+        self._opened = True
+        await self.vault.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
+
+    async def _look_for_saves(self) -> None:
+        self._head = await self.vault.get(self.checkpoint_id)
+        self._number = 0 if self._head is None else _read_checkpoint(self.checkpoint_id, self._head)["number"]
+
+    # --- going on ---
+
+    async def load(self, system: ActorSystem, lost: Callable[[], object]) -> None:
+        """Find the checkpoint that is to be resumed, be the only one who does, and get its image."""
+        self.when_lost(lost)
+        name, number = _split(self.checkpoint_id)
+        head = await self.vault.get(name)
+        if head is None and number is not None:
+            whole = await self.vault.get(self.checkpoint_id)
+            if whole is not None:
+                name, number, head = self.checkpoint_id, None, whole
+        if head is None:
+            msg = f"there is no checkpoint {name!r} in the store. One is saved when a run is interrupted or cancelled, if its Runner has this store."
+            raise CheckpointNotFound(msg)
+        found = _read_checkpoint(name, head)
+        if number is None or number == found["number"]:
+            self.run_id, self.checkpoint_id = found["run"], name
+            if not await self.lease(system):
+                msg = f"checkpoint {name!r} is already answered: somebody else is continuing it at this moment, or the run is still alive."
+                raise ResumeError(msg, run=self.run_id)
+            now, answered = await asyncio.gather(self.vault.get(name), self.vault.get(answered_key(name, found["number"])))
+            if now == head and answered is None:
+                self._head, self._number = head, found["number"]
+                self._answering = answered_key(name, found["number"])
+                self.image = await self._image_of(found)
+                return
+            await self.close()
+            if number is None:
+                latest = found["number"]
+                instead = f"To answer it again on purpose, resume('{name}@{latest}'): it becomes a branch of its own."
+                msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
+                raise ResumeError(msg, run=found["run"])
+        await self._branch(name, number, head)
+
+    async def _branch(self, name: str, number: int, head: bytes) -> None:
+        """Go on from an earlier save, or from one that was answered: as another run."""
+        found = _read_checkpoint(name, head)
+        if found["number"] != number:
+            earlier = await self.vault.get(_NUMBERED.format(name, number))
+            if earlier is None:
+                msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
+                raise CheckpointNotFound(msg)
+            found = _read_checkpoint(_NUMBERED.format(name, number), earlier)
+        self.image = await self._image_of(found)
+        self.run_id = self.image["run"] = new_id()
+        self.checkpoint_id = f"{name}@{number}~{self.run_id[:8]}"
+        self._number = 0
+        self._records = 0
+
+    async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
+        if "image" in found:
+            image: dict[str, Any] = found["image"]
+        else:
+            records = await self.vault.read(journal_key(found["journal"]))
+            count = found["records"]
+            if len(records) < count:
+                msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
+                raise CheckpointError(msg, run=found["run"])
+            image = replay(records[:count])
+            self._records = len(records)
+        if image["format"] > FORMAT:
+            msg = f"checkpoint {self.checkpoint_id!r} was written by a newer version of understudy. Update it."
+            raise CheckpointError(msg)
+        return image
+
+    def restore(self, ledger: Ledger) -> None:
+        """Build the run of the image, with every agent in its place of the tree."""
+        assert self.image is not None
+        image, self.image = self.image, None
+        ledger.context.run_id = self.run_id
+        rebuild(image, ledger)
+        find_nodes(self._root, image["shape"], _at_work(ledger))
+        if self.journal is not None:
+            if self._records:
+                self.journal.know(image)
+            else:
+                self.journal.start(draw(ledger, self._root))
+
+    async def go_on(self, ledger: Ledger) -> None:
+        """The run goes on from here. Where each step is kept, so is that it does."""
+        if self.journal is not None:
+            for invocation in _at_work(ledger):
+                self.journal.touch(invocation)
+            self.journal.mark("resumed", self._number or 0)
+            answering, self._answering = self._answering, None  # that it goes on is no step yet
+            await asyncio.gather(self.flush(ledger), self._open())
+            self._answering = answering
+            if self._number is None:
+                await self._look_for_saves()
+
+    async def read_unfinished(self) -> bool:
+        """Get the image of a run that nobody works on any more. Returns False if there is nothing to continue."""
+        self.recovered = self._opened = True
+        if self.journal is None:
+            head = await self.vault.get(self.checkpoint_id)
+            if head is None:
+                return False
+            found = _read_checkpoint(self.checkpoint_id, head)
+            self._head, self._number = head, found["number"]
+            answered = await self.vault.get(answered_key(self.checkpoint_id, found["number"]))
+            if found["run"] != self.run_id or answered is not None:
+                return False
+            self._answering = answered_key(self.checkpoint_id, found["number"])
+            self.image = await self._image_of(found)
+            return True
+        records = await self.vault.read(journal_key(self.run_id))
+        if not records:
+            return False
+        self.image = replay(records)
+        self._records = len(records)
+        await self._look_for_saves()
+        mark = self.image["mark"]
+        if mark is not None and mark[0] == "drained":
+            self._answering = answered_key(self.checkpoint_id, mark[1])
+        elif mark is not None and mark[0] != "resumed":
+            if mark[0] in ("interrupted", "cancelled") and mark[1] > (self._number or 0):
+                await self._save(mark[1], self._place())  # it had come so far, and no further
+            return False
+        return True
+
+    # --- steps ---
+
+    async def flush(self, ledger: Ledger) -> None:
+        """Write what has happened since the last time. What is to be shown is shown after that."""
+        record = None if self.journal is None else self.journal.take(ledger)
+        if self._answering is not None:
+            key, self._answering = self._answering, None
+            if not await self.vault.create(key, b"\x01"):
+                msg = f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile."
+                raise ResumeError(msg, run=self.run_id)
+        if record is not None:
+            self._records += 1
+            await self.vault.append(journal_key(self.run_id), [record])
+
+    @property
+    def must_write(self) -> bool:
+        """Whether a step is to be written before it is shown."""
+        return self.journal is not None or self._answering is not None
+
+    async def save(self, ledger: Ledger, kind: str, image: dict[str, Any] | None) -> None:
+        """Keep the run as it is, so that it can be resumed from there: the image, or the place in the journal."""
+        if self._number is None:
+            await self._look_for_saves()
+        number = (self._number or 0) + 1
+        if self.journal is not None:
+            self.journal.mark(kind, number)
+            await self.flush(ledger)
+            await self._save(number, self._place())
+        else:
+            if self._answering is not None:
+                await self.flush(ledger)
+            await self._save(number, {"image": image})
+        if kind == "drained":
+            await self._open()
+
+    def _place(self) -> dict[str, Any]:
+        return {"journal": self.run_id, "records": self._records}
+
+    async def _save(self, number: int, content: dict[str, Any]) -> None:
+        checkpoint = pack({"checkpoint": FORMAT, "number": number, "run": self.run_id, "agent": self._root.name, **content})
+        if self._head is not None and self._number:
+            await self.vault.set(_NUMBERED.format(self.checkpoint_id, self._number), self._head)
+        await self.vault.set(self.checkpoint_id, checkpoint)
+        self._head, self._number = checkpoint, number
+
+    # --- the end ---
+
+    async def finish(self, *, unfinished: bool) -> None:
+        """The run has ended. If it is unfinished, somebody is to find it."""
+        try:
+            if not unfinished and self._opened:
+                await self.vault.delete(open_key(self._root.name, self.run_id))
+                if self.journal is not None and not self._number:
+                    await self.vault.delete(journal_key(self.run_id))  # nobody can go back to it
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Work on it no more."""
+        key, self._leased = self._leased, None
+        if key is not None and self._keeper is not None:
+            await self._keeper.give_back(self.vault, key)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether there is something to be done at the end."""
+        return self._leased is not None or self._opened
+
+
+def _at_work(ledger: Ledger) -> list[Invocation]:
+    return [] if ledger.root is None else list(walk(ledger.root))
+
+
+def _split(checkpoint_id: str) -> tuple[str, int | None]:
+    match = _VERSIONED.fullmatch(checkpoint_id)
+    return (checkpoint_id, None) if match is None else (match.group(1), int(match.group(2)))
+
+
+def _read_checkpoint(name: str, data: bytes) -> dict[str, Any]:
+    """What the bytes of a checkpoint say."""
+    try:
+        found: Any = unpack(data)
+    except CheckpointError as error:
+        msg = f"checkpoint {name!r}: {error}"
+        raise CheckpointError(msg) from error
+    good = (
+        isinstance(found, dict)
+        and all(type(found.get(key)) is kind for key, kind in (("checkpoint", int), ("number", int), ("run", str), ("agent", str)))
+        and (isinstance(found.get("image"), dict) or (type(found.get("journal")) is str and type(found.get("records")) is int))
+    )
+    if not good:
+        msg = f"checkpoint {name!r} is damaged, or something else: it does not hold what a checkpoint does."
+        raise CheckpointError(msg)
+    if found["checkpoint"] > FORMAT:
+        msg = (
+            f"checkpoint {name!r} was written by a newer version of understudy: its format is {found['checkpoint']}, and this one reads up to {FORMAT}. Update."
+        )
+        raise CheckpointError(msg)
+    checkpoint: dict[str, Any] = found
+    return checkpoint

@@ -1,0 +1,46 @@
+"""How a run is ended before its end: at once, or at the next safe point.
+
+Owns: the wishes of those who have cancelled it, and what they come to together: what is immediate wins, the earliest deadline counts. It must never
+end anything itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .clock import Clock, Timer
+from .protocol import CancelMode, CancelRun
+
+__all__ = ["Wish"]
+
+
+class Wish:
+    """That a run is to end at a safe point."""
+
+    __slots__ = ("_at", "_clock", "_timer", "mode", "reason", "unfinished")
+
+    def __init__(self, request: CancelRun, clock: Clock) -> None:
+        self.mode: CancelMode = request.mode
+        self.reason = request.reason
+        self.unfinished = request.unfinished
+        self._clock = clock
+        self._at: float | None = None
+        self._timer: Timer | None = None
+
+    def join(self, request: CancelRun, over: Callable[[], Any]) -> None:
+        """Somebody else wishes it, too. `over` is called when the earliest deadline of all has come."""
+        if request.mode == "after_model":
+            self.mode = "after_model"  # which is satisfied at every point at which the other one is
+        self.unfinished = self.unfinished and request.unfinished
+        if request.timeout is not None:
+            at = self._clock.monotonic() + request.timeout
+            if self._at is None or at < self._at:
+                self.end()
+                self._at, self._timer = at, self._clock.call_later(request.timeout, over)
+
+    def end(self) -> None:
+        """It has come true, or does not matter any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,92 @@
+"""The arguments of a store's methods, looked at before anything happens.
+
+Owns: what is a key, a value, a span of seconds. Whatever is not is the caller's mistake, and a `UsageError` that says which call and what to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..errors import UsageError
+
+__all__ = ["LONGEST_KEY", "count", "key_bytes", "key_list", "owner_name", "record_list", "span", "text", "time_to_live", "value_bytes"]
+
+LONGEST_KEY: Final = 2048
+"""The bytes of UTF-8 that a key may have: no index of a backend takes more than that without further ado."""
+
+_LONGEST_SPAN: Final = 1e10  # seconds, some three hundred years: what comes after that no backend can count
+
+
+def key_bytes(call: str, key: Any, *, name: str = "key") -> bytes:
+    """The key in UTF-8, where bytes sort as text does in Python. Half of a surrogate pair is a character like others."""
+    if type(key) is not str and not isinstance(key, str):
+        msg = f"{call}: {name} is a {type(key).__name__}; give a text."
+        raise UsageError(msg)
+    if not key:
+        msg = f"{call}: {name} is an empty text; give one that names something."
+        raise UsageError(msg)
+    encoded = key.encode("utf-8", "surrogatepass")
+    if len(encoded) > LONGEST_KEY:
+        msg = f"{call}: {name} has {len(encoded):,} bytes in UTF-8, and may have {LONGEST_KEY:,}; keep what is long in the value. It begins with {key[:40]!r}."
+        raise UsageError(msg)
+    return encoded
+
+
+def key_list(call: str, keys: Any) -> list[str]:
+    if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
+        msg = f"{call}: keys is a {type(keys).__name__}; give a list of texts."
+        raise UsageError(msg)
+    listed = list(keys)
+    for index, key in enumerate(listed):
+        key_bytes(call, key, name=f"keys[{index}]")
+    return listed
+
+
+def owner_name(call: str, owner: Any) -> bytes:
+    return key_bytes(call, owner, name="owner")
+
+
+def text(call: str, prefix: Any) -> bytes:
+    if not isinstance(prefix, str):
+        msg = f"{call}: prefix is a {type(prefix).__name__}; give a text, which may be empty."
+        raise UsageError(msg)
+    return prefix.encode("utf-8", "surrogatepass")
+
+
+def value_bytes(call: str, value: Any, *, name: str = "value") -> bytes:
+    if not isinstance(value, bytes):
+        msg = f"{call}: {name} is a {type(value).__name__}; give bytes."
+        raise UsageError(msg)
+    return value
+
+
+def record_list(call: str, records: Any) -> list[bytes]:
+    if isinstance(records, str | bytes | bytearray | memoryview) or not isinstance(records, Sequence):
+        msg = f"{call}: records is a {type(records).__name__}; give a list of bytes, even if it is only one."
+        raise UsageError(msg)
+    listed = list(records)
+    for index, record in enumerate(listed):
+        if not isinstance(record, bytes):
+            value_bytes(call, record, name=f"records[{index}]")
+    return listed
+
+
+def span(call: str, seconds: Any, *, name: str = "seconds", zero: bool = False) -> float:
+    # Written so that nan, which is neither less nor more than anything, is refused as well.
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not (number and (seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN):
+        msg = f"{call}: {name}={seconds!r} is no span of time; give seconds, {'not less' if zero else 'more'} than 0 and at most {_LONGEST_SPAN:,.0f}."
+        raise UsageError(msg)
+    return float(seconds)
+
+
+def time_to_live(store: str, ttl: Any) -> float | None:
+    return None if ttl is None else span(store, ttl, name="ttl")
+
+
+def count(call: str, after: Any) -> int:
+    if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after < 2**63:
+        msg = f"{call}: after={after!r} is no number of records; give 0 or more."
+        raise UsageError(msg)
+    return after

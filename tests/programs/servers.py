@@ -1,0 +1,194 @@
+"""Real servers for tests: Redis and PostgreSQL as this system has them, on loopback, on free ports, with data in folders that are gone afterwards.
+
+A server that was stopped or killed comes back on the same port, with the same data.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+INSTALL = "Run tests/install_servers, which installs what the tests need."
+PASSWORD = "not-to-be-shown"
+FROM_SCRATCH = 40  # seconds that a server may take until it answers
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def program(name, *folders):
+    """Where it is, or an error that says what to do."""
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *folders]))
+    if found is None:
+        msg = f"{name} is not installed. {INSTALL}"
+        raise RuntimeError(msg)
+    return found
+
+
+class Server:
+    """What the two have in common."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="understudy-server-"))
+        self.port = free_port()
+        self.process = None
+
+    def start(self):
+        """Start it, and wait until it answers. If it runs, nothing happens."""
+        if self.process is not None:
+            return self
+        deadline = time.monotonic() + FROM_SCRATCH
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.identity())
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                said = (self.folder / "log").read_text()[-2000:]
+                self.kill()
+                msg = f"{type(self).__name__} does not start. It said:\n{said}"
+                raise RuntimeError(msg)
+            time.sleep(0.02)
+        return self
+
+    def stop(self):
+        """End it in an orderly way, and wait for that."""
+        self._end(self.orderly)
+
+    def kill(self):
+        """End it at once, as the power does."""
+        self._end(signal.SIGKILL)
+
+    def pause(self):
+        """Let it hang: connections stay, but nothing is answered."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def remove(self):
+        """End it, and remove its data."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def identity(self):
+        return {}
+
+    def _end(self, how):
+        if self.process is not None:
+            process, self.process = self.process, None
+            process.send_signal(how)
+            process.send_signal(signal.SIGCONT)
+            process.wait(20)
+
+
+class RedisServer(Server):
+    """A Redis that keeps everything: what it has answered, it has written to its log."""
+
+    orderly = signal.SIGTERM
+
+    def __init__(self, *options):
+        super().__init__()
+        self.options = options
+
+    @property
+    def url(self):
+        return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
+
+    def command(self):
+        settings = {
+            "bind": "127.0.0.1",
+            "port": self.port,
+            "dir": self.folder,
+            "requirepass": PASSWORD,
+            "save": "",
+            "daemonize": "no",
+            "appendonly": "yes",
+            "appendfsync": "no",
+            "databases": 1000,
+        }
+        flags = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+        return [program("redis-server"), *flags, *self.options]
+
+    def answers(self):
+        return self.call("PING").startswith(b"+PONG")
+
+    def call(self, *words):
+        """Send one command, and return the beginning of the answer; nothing, if there is none."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                connection.sendall(f"AUTH {PASSWORD}\r\n".encode())
+                connection.recv(100)
+                connection.sendall((" ".join(words) + "\r\n").encode())
+                return connection.recv(1000)
+        except OSError:
+            return b""
+
+
+class PostgresServer(Server):
+    """A PostgreSQL that does not wait for the disk. It refuses to run as root: there it runs as `postgres`, or as `nobody`."""
+
+    orderly = signal.SIGINT  # "fast": connections are ended
+    USER = "tester"
+
+    def __init__(self):
+        super().__init__()
+        accounts = {account.pw_name: account for account in pwd.getpwall()}
+        self.account = accounts.get("postgres", accounts.get("nobody")) if os.geteuid() == 0 else None
+        self.data = self.folder / "data"
+
+    @property
+    def dsn(self):
+        return f"host=127.0.0.1 port={self.port} user={self.USER} password={PASSWORD} dbname=postgres"
+
+    def start(self):
+        if not self.data.exists():
+            self._initialise()
+        return super().start()
+
+    def command(self):
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+            "shared_buffers": "32MB",
+            "max_connections": 60,
+            "autovacuum": "off",
+            "log_min_messages": "fatal",
+        }
+        flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [self.tool("postgres"), "-D", str(self.data), *flags]
+
+    def answers(self):
+        ready = [self.tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ready, check=False, timeout=20).returncode == 0
+
+    def tool(self, name):
+        newest = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+        return program(name, *map(str, newest))
+
+    def identity(self):
+        if self.account is None:
+            return {"cwd": self.folder}
+        return {"cwd": self.folder, "user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
+
+    def _initialise(self):
+        secret = self.folder / "secret"
+        secret.write_text(PASSWORD)
+        if self.account is not None:
+            for path in (self.folder, secret):
+                os.chown(path, self.account.pw_uid, self.account.pw_gid)
+        command = [self.tool("initdb"), "-D", self.data, "-U", self.USER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C", "-N"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, **self.identity())
+        if done.returncode:
+            msg = f"initdb has failed: {done.stdout}{done.stderr}"
+            raise RuntimeError(msg)

@@ -1,0 +1,33 @@
+"""What the tests of the stores share: the kinds of stores, and one of each."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+KINDS = ("memory", "sqlite", "redis", "postgres")
+
+
+@pytest.fixture(params=KINDS)
+def store_kind(request: pytest.FixtureRequest) -> str:
+    """The kind of store of a test that holds for each."""
+    return request.param
+
+
+@pytest.fixture
+def store(store_kind: str, store_of: Callable[..., Any]) -> Any:
+    """An empty store of every kind."""
+    return store_of(store_kind)
+
+
+@pytest.fixture
+def wait_until() -> Callable[..., Any]:
+    """Ask again and again, until something holds that only time brings about."""
+
+    async def wait(ask: Callable[[], Any], *, seconds: float = 10.0) -> None:
+        async with asyncio.timeout(seconds):
+            while not await ask():
+                await asyncio.sleep(0.01)
+
+    return wait
