@@ -30,9 +30,11 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     context, agent_actor                an agent's door to its run; an agent at work
     shape, image, journal               a tree that may have changed; a run as plain data; the same, step by step
     leases, vault, keeping              who works on what; a store, as runs use it; what is kept of one run
-    resuming, recovering                answers to a run that was interrupted; going on with one that comes from a store
+    session_policy, session_log, turn   how much of a session a model is given; what it holds; one turn of it
+    resuming, recovering, opening       answers to an interrupt; runs that nobody has finished; how a run is opened
     ledger, stage, stopping             what a run has written down; who plays in it; how it is ended before its end
-    run_supervisor, run, runner         the single writer; a run from outside; the front door
+    run_supervisor, consuming, run      the single writer; one iteration over events; a run from outside
+    conversation, runner                a session from outside; the front door
 
 It knows no agent, and never imports `understudy.actors`.
 """
@@ -42,6 +44,7 @@ from .chat import AudioPart, FilePart, ImagePart, Message, MessageDelta, Part, R
 from .clock import Clock
 from .codec import register_type
 from .context import AgentContext, ResumeInfo
+from .conversation import Session
 from .definition import AgentInput
 from .envelope import MailboxSettings
 from .errors import (
@@ -62,6 +65,7 @@ from .errors import (
     ResumeError,
     RetryExhausted,
     RunCancelled,
+    SessionBusy,
     StoreError,
     SystemDraining,
     ToolError,
@@ -99,6 +103,7 @@ from .run_context import RunContext
 from .run_result import RunResult, RunStatus
 from .runner import Runner
 from .session import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
+from .session_policy import SessionPolicy, keep_last, summarize
 from .stats import ActorNode, DrainReport, SystemStats
 from .stores import JournalStore, MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
 from .supervision import Backoff, Directive, Escalate, Restart, Resume, Stop, Supervision
@@ -184,6 +189,9 @@ __all__ = [
     "Runner",
     "SQLiteStore",
     "ScriptedModel",
+    "Session",
+    "SessionBusy",
+    "SessionPolicy",
     "SessionValues",
     "Stop",
     "Stopped",
@@ -211,6 +219,8 @@ __all__ = [
     "current_session",
     "get_session_value",
     "get_session_values",
+    "keep_last",
     "model_from_env",
     "register_type",
+    "summarize",
 ]

@@ -25,7 +25,7 @@ from .errors import UsageError
 from .events import Action, AgentEvent, Interrupted, TransferToAgent
 from .history import HistoryEntry, retold, select, without_transfers
 from .hooks import call_hooks
-from .invocation import Invocation
+from .invocation import Invocation, Seat
 from .monitor import logger
 from .outcome import CANCELLED, FINISHED, Outcome
 from .protocol import Emitted, Ended
@@ -82,7 +82,8 @@ class AgentActor(Actor):
     async def _go_on(self, agent: Any) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
         invocation, context = self._invocation, self._context
-        if invocation.transfer is not None and agent.wrapped is None:
+        waits = invocation.answers or any(isinstance(seat, Seat) for seat in (invocation.seats or {}).values())
+        if invocation.transfer is not None and not waits and agent.wrapped is None:
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:

@@ -1,6 +1,7 @@
 """Waiting until nobody in a system has anything to do any more.
 
-Owns: what it means to be busy, and the report. It stops nobody, and refuses nothing: that new roots are refused meanwhile is the system's.
+Owns: what it means to be busy, and the report. It stops nobody: an actor at the root that has an `on_drain(timeout)` is told, and may end by itself.
+It refuses nothing: that new roots are refused meanwhile is the system's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ async def drain(system: ActorSystem, timeout: float) -> DrainReport:
     """Wait until all is quiet, `timeout` seconds at most."""
     clock = system.clock
     started = clock.monotonic()
+    for root in tuple(system.roots):
+        begin = getattr(root.actor, "on_drain", None)
+        if begin is not None:
+            begin(timeout)
     over = system.loop.create_future()
     timer = clock.call_later(timeout, _set_done, over)
     try:

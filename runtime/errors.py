@@ -7,6 +7,7 @@
     ├── AskTimeout               no reply in time; the message may still be handled  (is pykka's Timeout and TimeoutError, too)
     ├── HandlerCancelled         the handler was cancelled on request; its actor lives on
     ├── MailboxFull              a bounded mailbox had no room, or dropped the message for a newer one
+    ├── SessionBusy              the session works on another message, and this one was not to wait
     ├── SystemDraining           the system takes no new work: it is about to stop
     ├── AgentError               an agent, or something that it uses, did what it must not
     │   ├── TransferError            a transfer to an agent that cannot be reached from there
@@ -52,6 +53,7 @@ __all__ = [
     "ResumeError",
     "RetryExhausted",
     "RunCancelled",
+    "SessionBusy",
     "StoreError",
     "SystemDraining",
     "ToolError",
@@ -103,6 +105,10 @@ class HandlerCancelled(UnderstudyError):
 
 class MailboxFull(UnderstudyError):
     """A bounded mailbox had no room for the message, or gave its place to a newer one."""
+
+
+class SessionBusy(UnderstudyError):
+    """The session works on another message, and this one was not to wait."""
 
 
 class SystemDraining(UnderstudyError):

@@ -42,6 +42,7 @@ def draw_header(ledger: Ledger, root: Node) -> dict[str, Any]:
         "agent": root.name,
         "shape": shape_of(root),
         "session_id": context.session_id,
+        "fresh": ledger.fresh,
         "input": (ledger.given.messages, ledger.given.streaming),
         "options": plain_options(context.options),
         "skip_transfers": context.skip_transfers,
@@ -52,7 +53,7 @@ def draw_header(ledger: Ledger, root: Node) -> dict[str, Any]:
 def counters_of(ledger: Ledger) -> dict[str, Any]:
     """What goes up as the run goes on."""
     context = ledger.context
-    return {"seq": ledger.seq, "transfers": ledger.transfers, "usage": context.usage, "null_answer": context.null_answer, "told": ledger.told}
+    return {"seq": ledger.seq, "transfers": ledger.transfers, "usage": context.usage, "null_answer": context.null_answer}
 
 
 def draw(ledger: Ledger, root: Node) -> dict[str, Any]:
@@ -136,7 +137,8 @@ def rebuild(image: dict[str, Any], ledger: Ledger) -> None:
 def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
     context = ledger.context
     ledger.given = AgentInput(_messages(image["input"][0]), bool(image["input"][1]))
-    ledger.seq, ledger.transfers, ledger.told = int(image["seq"]), int(image["transfers"]), int(image["told"])
+    ledger.seq, ledger.transfers = int(image["seq"]), int(image["transfers"])
+    ledger.fresh = None if image["fresh"] is None else int(image["fresh"])
     context.usage = cast("Usage", _typed(image["usage"], Usage))
     context.null_answer = image["null_answer"]
     context.session_id = image["session_id"]

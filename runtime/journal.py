@@ -15,6 +15,7 @@ Owns: the making and the reading of records. It must never write to a store.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgpack import packb  # type: ignore[import-untyped]  # it has no stubs
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .outcome import Outcome
 
-__all__ = ["Journal", "replay"]
+__all__ = ["Journal", "check_values", "kept_value", "replay"]
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes)
 _MISSING: Final = object()
@@ -39,11 +40,11 @@ _MISSING: Final = object()
 class Journal:
     """What has happened in one run since its last record was made."""
 
-    __slots__ = ("_changes", "_counters", "_dirty", "_frames", "_lanes", "_values")
+    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_problem", "_values")
 
     def __init__(self) -> None:
         self._changes: list[list[Any]] = []
-        self._dirty: dict[Invocation, None] = {}  # whose frames may have changed
+        self._problem: CheckpointError | None = None  # why there will be no record any more
         self._frames: dict[str, bytes] = {}  # as they were recorded
         self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
         self._lanes: set[str] = {""}
@@ -57,23 +58,36 @@ class Journal:
     def know(self, image: dict[str, Any]) -> None:
         """This has been recorded already."""
         self._lanes.update(image["lanes"])
-        self._values = {key: _kept(value) for key, value in image["values"].items()}
+        self._values = {key: kept_value(value) for key, value in image["values"].items()}
 
     def mark(self, kind: str, number: int) -> None:
         """Something that a reader looks for."""
         self._changes.append(["mark", kind, number])
 
     def touch(self, invocation: Invocation) -> None:
-        """Its frame may have changed."""
-        self._dirty[invocation] = None
+        """Its frame may have changed. It is drawn here and now: when the record is made its agent may be at its next step, which is in no record yet."""
+        if invocation.seat.occupant is not invocation:
+            return  # it has ended meanwhile
+        for lane in (invocation.lane, *(invocation.lanes or ())):
+            if lane.id not in self._lanes:
+                self._lane(lane)
+        try:
+            packed = pack(frame_of(invocation))
+        except CheckpointError as error:
+            error.agent = invocation.node.name
+            self._problem = self._problem or error
+            return
+        if self._frames.get(invocation.id) != packed:
+            self._frames[invocation.id] = packed
+            self._changes.append(["frame", invocation.id, packed])
 
     def event(self, event: AgentEvent, invocation: Invocation, *, said: bool) -> None:
         """An event was stamped."""
         lane = invocation.lane if said else None
         if lane is not None and lane.id not in self._lanes:
             self._lane(lane)
-        self._dirty[invocation] = None
         self._changes.append(["event", None if lane is None else lane.id, event])
+        self.touch(invocation)
 
     def _lane(self, lane: Lane) -> None:
         self._lanes.add(lane.id)
@@ -81,14 +95,13 @@ class Journal:
 
     def gone(self, invocation: Invocation) -> None:
         """An agent is no more in its seat."""
-        self._dirty.pop(invocation, None)
         if self._frames.pop(invocation.id, None) is not None:
             self._changes.append(["gone", invocation.id])
 
     def ended(self, parent: Invocation, slot: Any, outcome: Outcome) -> None:
         """What an agent has cast has ended."""
         if parent.id not in self._frames:
-            self._dirty[parent] = None
+            self.touch(parent)
         self._changes.append(["ended", parent.id, slot, outcome])
 
     def asked(self, parent: Invocation) -> None:
@@ -97,22 +110,21 @@ class Journal:
 
     def step(self, invocation: Invocation, name: str, result: Any) -> None:
         """Something was done that is to be done once."""
-        self._dirty[invocation] = None
         self._changes.append(["step", invocation.id, name, result])
+        self.touch(invocation)
 
     def joined(self, invocation: Invocation, lanes: list[Lane]) -> None:
         """Lanes were put behind the one that they came from."""
-        self._dirty[invocation] = None
         for lane in lanes:
             if lane.id not in self._lanes:
                 self._lane(lane)
         self._changes.append(["joined", invocation.lane.id, [lane.id for lane in lanes]])
+        self.touch(invocation)
 
     def take(self, ledger: Ledger) -> bytes | None:
         """All of it, as one record; None if nothing has happened."""
-        dirty, self._dirty = self._dirty, {}
-        for invocation in dirty:
-            self._frame(invocation)
+        if self._problem is not None:
+            raise self._problem
         self._session(ledger)
         if not self._changes:
             return None
@@ -127,22 +139,6 @@ class Journal:
         except CheckpointError:
             return pack([_without_display(change) if change[0] == "event" else change for change in changes])
 
-    def _frame(self, invocation: Invocation) -> None:
-        if invocation.seat.occupant is not invocation:
-            return  # it has ended meanwhile
-        for lane in (invocation.lane, *(invocation.lanes or ())):
-            if lane.id not in self._lanes:
-                self._lane(lane)
-        frame = frame_of(invocation)
-        try:
-            packed = pack(frame)
-        except CheckpointError as error:
-            error.agent = invocation.node.name
-            raise
-        if self._frames.get(invocation.id) != packed:
-            self._frames[invocation.id] = packed
-            self._changes.append(["frame", invocation.id, frame])
-
     def _session(self, ledger: Ledger) -> None:
         values = ledger.context.session.to_dict()
         known = self._values
@@ -150,7 +146,7 @@ class Journal:
             return
         changed = {}
         for key, value in values.items():
-            kept = _kept(value)
+            kept = kept_value(value)
             before = known.get(key, _MISSING)
             if before is _MISSING or type(before) is not type(kept) or before != kept:
                 changed[key] = value
@@ -162,13 +158,25 @@ class Journal:
             self._changes.append(["values", changed, gone])
 
 
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raise CheckpointError, if a session value cannot be kept."""
+    for key, value in values.items():
+        try:
+            kept_value(value)
+        except CheckpointError as error:
+            instead = "What only lives in this process belongs into a closure or into options, or the run into a Runner with durability='none'."
+            msg = f"the session value {key!r} cannot be kept in the store of this run: {error} {instead}"
+            raise CheckpointError(msg) from error
+
+
 class _Packed(bytes):
     """Of a value that may be changed in place."""
 
     __slots__ = ()
 
 
-def _kept(value: Any) -> Any:
+def kept_value(value: Any) -> Any:
+    """A value as it is remembered, to tell whether it has changed since: itself, or its bytes."""
     if type(value) in _PLAIN:
         return value
     try:
@@ -252,7 +260,7 @@ def _joined(image: dict[str, Any], lane: str, children: list[str]) -> None:
 
 
 _CHANGES: Final[dict[str, Any]] = {
-    "frame": lambda image, key, frame: image["frames"].__setitem__(key, frame),
+    "frame": lambda image, key, packed: image["frames"].__setitem__(key, unpack(packed)),
     "gone": lambda image, key: image["frames"].pop(key, None),
     "event": _event,
     "ended": _ended,

@@ -306,6 +306,12 @@ class Keeping:
         if key is not None and self._keeper is not None:
             await self._keeper.give_back(self.vault, key)
 
+    def abandon(self) -> None:
+        """The same, of a run that has ended otherwise than it should: there is no time to wait."""
+        key, self._leased = self._leased, None
+        if key is not None and self._keeper is not None:
+            self._keeper.abandon(self.vault, key)
+
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""

@@ -7,16 +7,19 @@ run that has ended.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from .actor import Actor
+from .clock import Timer
 from .delivery import finish
 from .errors import ActorDeadError, StoreError
 from .monitor import logger
@@ -25,76 +28,252 @@ if TYPE_CHECKING:
     from .system import ActorSystem
     from .vault import Vault
 
-__all__ = ["LEASE_SECONDS", "LeaseKeeper", "is_gone", "keeper_of"]
+__all__ = ["LEASE_SECONDS", "Busy", "Hold", "LeaseKeeper", "is_gone", "keeper_of"]
 
 LEASE_SECONDS: Final = 30.0
 """How long a lease is good for. It is prolonged three times as often."""
 
+PREEMPT_SECONDS: Final = 1.0
+"""How often whoever has a turn of a session looks whether somebody in another process wants it at once."""
+
+_FIRST_LOOK: Final = 0.01
+_LAST_LOOK: Final = 0.5
+"""Seconds after which somebody who waits for another process looks again: twice as long each time."""
+
+_MOST_WAITING: Final = 1_000
+"""Who may wait for one turn in one system: more is somebody who sends without end."""
+
 # The keepers of this process, by their owner names.
 _keepers: Final[WeakValueDictionary[str, LeaseKeeper]] = WeakValueDictionary()
 
+Busy: TypeAlias = Literal["queue", "reject", "preempt"]
 
-class _Tick:
+
+class _Prolong:
     """To the keeper: it is time to prolong."""
 
     __slots__ = ()
 
 
+class _LookForOthers:
+    """To the keeper: it is time to see whether somebody wants what it holds."""
+
+    __slots__ = ()
+
+
+class _Abandoned:
+    """To the keeper: this lease is nobody's any more, and was not given back."""
+
+    __slots__ = ("key", "vault")
+
+    def __init__(self, vault: Vault, key: str) -> None:
+        self.vault = vault
+        self.key = key
+
+
+class Hold:
+    """What one run has, or waits for: a lease."""
+
+    __slots__ = ("granted", "lost", "preempted", "preempts")
+
+    def __init__(self, lost: Callable[[], object], preempted: Callable[[], object] | None = None, *, preempts: bool = False) -> None:
+        self.lost = lost  # called if somebody else gets it all the same
+        self.preempted = preempted  # called if somebody wants it at once; None if nobody can
+        self.preempts = preempts  # whether it wants it at once
+        self.granted: asyncio.Future[None] | None = None  # set when it is its turn, if it has to wait
+
+
 class LeaseKeeper(Actor):
     """Prolongs the leases of one system's runs. It is there while there is one."""
 
-    __slots__ = ("_held", "_timer", "owner")
+    __slots__ = ("_held", "_keys", "_looking", "_timer", "_waiting", "owner")
 
     def __init__(self) -> None:
         super().__init__()
         self.owner = f"{_this_process()}/{uuid4().hex}"
-        self._held: dict[tuple[Vault, str], Callable[[], object]] = {}
-        self._timer: Any = None
+        self._held: dict[tuple[Vault, str], Hold] = {}
+        self._keys: Counter[str] = Counter()  # of those, in whatever store
+        self._waiting: dict[tuple[Vault, str], deque[Hold]] = {}  # who wants one of those next
+        self._timer: Timer | None = None
+        self._looking: Timer | None = None
         _keepers[self.owner] = self
 
     def holds(self, key: str) -> bool:
-        return any(held == key for _, held in self._held)
+        return key in self._keys
+
+    # --- runs: whoever comes second is told so ---
 
     async def take(self, vault: Vault, key: str, lost: Callable[[], object]) -> bool:
         """Take a lease, and keep it. `lost` is called if somebody else gets it all the same."""
-        if self.holds(key):
+        if (vault, key) in self._held:
             return False  # the owner is the same for all runs of this system
-        self._held[vault, key] = lost  # before it is taken, so that it never seems to be nobody's
+        self._hold(vault, key, Hold(lost))  # before it is taken, so that it never seems to be nobody's
         taken = False
         try:
             taken = await vault.acquire(key, self.owner)
         finally:
             if not taken:
                 self._drop(vault, key)
-        if taken and self._timer is None and self._held:
+        if taken:
             self._wait()
         return taken
 
     async def give_back(self, vault: Vault, key: str) -> None:
-        """Let go of a lease. That of one who cannot reach the store expires by itself."""
+        """Let go of a lease: to whoever waits for it here, or else to all. That of one who cannot reach the store expires by itself."""
+        if (vault, key) not in self._held or self._grant_next(vault, key):
+            return
+        try:
+            await self._release(vault, key)
+        finally:
+            if not self._grant_next(vault, key):
+                self._drop(vault, key)
+
+    def abandon(self, vault: Vault, key: str) -> None:
+        """The same, of one that has ended otherwise than it should, and cannot wait."""
         if (vault, key) in self._held:
-            self._drop(vault, key)
+            with contextlib.suppress(ActorDeadError):
+                self.actor_ref.tell(_Abandoned(vault, key))
+
+    async def _release(self, vault: Vault, key: str) -> None:
+        try:
+            await vault.release(key, self.owner)
+        except StoreError as error:
+            logger.warning("The lease %r could not be given back, and expires in %g s: %s", key, LEASE_SECONDS, error)
+
+    # --- turns: whoever comes second waits, if he likes ---
+
+    async def take_turn(self, vault: Vault, key: str, hold: Hold, mark: str, busy: Busy) -> bool:
+        """Take a lease when it is one's turn. Returns False if somebody else has it, and one does not want to wait."""
+        place = (vault, key)
+        if place in self._held:
+            if busy == "reject" or not await self._queue(place, hold):
+                return False
             try:
-                await vault.release(key, self.owner)
-            except StoreError as error:
-                logger.warning("The lease %r could not be given back, and expires in %g s: %s", key, LEASE_SECONDS, error)
+                # Whoever had it here may have lost it, or given it back in the same moment.
+                if not await vault.renew([key], self.owner) and not await vault.acquire(key, self.owner):
+                    await self._compete(vault, key, mark, busy)
+            except BaseException:
+                self.abandon(vault, key)
+                raise
+        else:
+            self._hold(vault, key, hold)
+            taken = False
+            try:
+                taken = await vault.acquire(key, self.owner) or (busy != "reject" and await self._compete(vault, key, mark, busy))
+            finally:
+                if not taken and not self._grant_next(vault, key):
+                    self._drop(vault, key)
+            if not taken:
+                return False
+        self._wait()
+        self._watch()
+        waiting = self._waiting.get(place)
+        if waiting and any(other.preempts for other in waiting) and hold.preempted is not None:
+            hold.preempted()
+        return True
+
+    async def _queue(self, place: tuple[Vault, str], hold: Hold) -> bool:
+        """Wait until those in front have had their turns."""
+        waiting = self._waiting.setdefault(place, deque())
+        if len(waiting) >= _MOST_WAITING:
+            return False
+        hold.granted = self._cell.system.loop.create_future()
+        waiting.append(hold)
+        at_work = self._held[place]
+        if hold.preempts and at_work.preempted is not None:
+            at_work.preempted()
+        try:
+            await hold.granted
+        except asyncio.CancelledError:
+            if self._held.get(place) is hold:
+                self.abandon(*place)  # it was granted in this very moment
+            elif hold in waiting:
+                waiting.remove(hold)
+                if not waiting and self._waiting.get(place) is waiting:
+                    del self._waiting[place]
+            raise
+        return True
+
+    def _grant_next(self, vault: Vault, key: str) -> bool:
+        """Let the next one have it that waits for it here. Returns False if nobody does."""
+        place = (vault, key)
+        waiting = self._waiting.get(place)
+        if not waiting:
+            return False
+        hold = self._held[place] = waiting.popleft()
+        if not waiting:
+            del self._waiting[place]
+        assert hold.granted is not None
+        if not hold.granted.done():
+            hold.granted.set_result(None)
+        return True
+
+    async def _compete(self, vault: Vault, key: str, mark: str, busy: Busy) -> bool:
+        """Wait until another process gives it back."""
+        clock, loop = self._cell.system.clock, self._cell.system.loop
+        marked = False
+        delay = _FIRST_LOOK
+        try:
+            while True:
+                if busy == "preempt" and not marked:
+                    holder = await vault.holder(key)
+                    if holder is not None:
+                        await vault.set(mark, holder.encode())
+                        marked = True
+                waited = loop.create_future()
+                timer = clock.call_later(delay, _set_done, waited)
+                try:
+                    await waited
+                finally:
+                    timer.cancel()
+                delay = min(2 * delay, _LAST_LOOK)
+                if await vault.acquire(key, self.owner):
+                    return True
+        finally:
+            if marked:
+                await vault.delete(mark)
+
+    # --- keeping ---
+
+    def _hold(self, vault: Vault, key: str, hold: Hold) -> None:
+        self._held[vault, key] = hold
+        self._keys[key] += 1
 
     def _drop(self, vault: Vault, key: str) -> None:
-        self._held.pop((vault, key), None)
+        if self._held.pop((vault, key), None) is not None:
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
         if not self._held:
             finish(self._cell)
 
     def _wait(self) -> None:
-        self._timer = self._cell.system.clock.call_later(LEASE_SECONDS / 3, self._tick)
+        if self._timer is None and self._held:
+            self._timer = self._cell.system.clock.call_later(LEASE_SECONDS / 3, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         with contextlib.suppress(ActorDeadError):
-            self.actor_ref.tell(_Tick())
+            self.actor_ref.tell(_Prolong())
+
+    def _watch(self) -> None:
+        if self._looking is None and any(hold.preempted is not None for hold in self._held.values()):
+            self._looking = self._cell.system.clock.call_later(PREEMPT_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        with contextlib.suppress(ActorDeadError):
+            self.actor_ref.tell(_LookForOthers())
 
     async def on_receive(self, message: Any) -> None:
-        """Prolong all leases."""
-        del message
+        if type(message) is _Abandoned:
+            await self.give_back(message.vault, message.key)
+        elif type(message) is _LookForOthers:
+            await self._look_for_others()
+        else:
+            await self._prolong()
+
+    async def _prolong(self) -> None:
         by_vault: dict[Vault, list[str]] = {}
         for vault, key in self._held:
             by_vault.setdefault(vault, []).append(key)
@@ -105,20 +284,36 @@ class LeaseKeeper(Actor):
                 logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(keys), error)
                 continue
             for key in keys:
-                lost = self._held.get((vault, key))
-                if key not in still and lost is not None:
-                    self._held.pop((vault, key))
-                    lost()
-        if not self._held:
-            finish(self._cell)
-        elif self._timer is None:
-            self._wait()
+                hold = self._held.get((vault, key))
+                if key not in still and hold is not None:
+                    hold.lost()
+        self._wait()
+
+    async def _look_for_others(self) -> None:
+        for vault in {vault for (vault, _), hold in self._held.items() if hold.preempted is not None}:
+            try:
+                marks = await vault.wanted_sessions()
+                for key, mark in marks:
+                    hold = self._held.get((vault, key))
+                    if hold is not None and hold.preempted is not None and await vault.get(mark) == self.owner.encode():
+                        hold.preempted()
+            except StoreError as error:
+                logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
+        self._watch()
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._looking):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._looking = None
         self._held.clear()
+        self._keys.clear()
+        self._waiting.clear()
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def keeper_of(system: ActorSystem) -> LeaseKeeper:

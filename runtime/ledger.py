@@ -23,6 +23,7 @@ from .run_record import RunRecord
 if TYPE_CHECKING:
     from .invocation import Invocation, Seat
     from .keeping import Keeping
+    from .turn import Turn
 
 __all__ = ["Ledger"]
 
@@ -30,7 +31,7 @@ __all__ = ["Ledger"]
 class Ledger:
     """The book of one run."""
 
-    __slots__ = ("_unshown", "context", "given", "held", "keeping", "lane", "record", "root", "seq", "told", "transfers")
+    __slots__ = ("_unshown", "context", "fresh", "given", "held", "keeping", "lane", "record", "root", "seq", "transfers", "turn")
 
     def __init__(self, context: RunContext, record: RunRecord, given: AgentInput, keeping: Keeping | None) -> None:
         self.context = context
@@ -41,7 +42,8 @@ class Ledger:
         self.root: Seat | None = None
         self.seq = 0
         self.transfers = 0
-        self.told = 0  # how much of the lane is in the session already
+        self.turn: Turn | None = None  # in a session, if it has to do with one
+        self.fresh: int | None = None  # how many messages of the input, at its end, came in that turn
         self.held: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
         self._unshown: list[AgentEvent] = []  # what has to be in the store first
 

@@ -6,7 +6,7 @@ Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from .definition import AgentInput, Node
 from .events import AgentEvent
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .invocation import Invocation, Scope, Slot
 
 __all__ = [
+    "LOST",
     "CancelCast",
     "CancelChildren",
     "CancelMode",
@@ -165,13 +166,17 @@ class Open:
 class CancelRun:
     """To the supervisor: end the run, now or at the next safe point."""
 
-    __slots__ = ("mode", "reason", "timeout", "unfinished")
+    __slots__ = ("lost", "mode", "reason", "timeout", "unfinished")
 
-    def __init__(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None, *, unfinished: bool = False) -> None:
+    def __init__(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None, *, unfinished: bool = False, lost: bool = False) -> None:
         self.reason = reason
         self.mode = mode
         self.timeout = timeout  # after which it is immediate
         self.unfinished = unfinished  # whether somebody is to find the run and continue it
+        self.lost = lost  # whether it is somebody else's already: nothing of it may be written any more
+
+
+LOST: Final = CancelRun("its lease was lost, because the store could not be reached for too long: somebody else may continue it", unfinished=True, lost=True)
 
 
 class CancelCast:

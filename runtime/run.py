@@ -16,6 +16,7 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
+from .consuming import Events
 from .errors import UsageError
 from .events import AgentEvent
 from .protocol import CancelMode, CancelRun
@@ -33,9 +34,6 @@ T = TypeVar("T")
 
 # Seconds after which a thread that waits looks whether the run's loop is still there.
 _LOOK_AGAIN: Final = 0.5
-
-# Events that are fetched at once from another thread: going there and back costs as much as fifty events do.
-_BATCH: Final = 64
 
 _MODES: Final = get_args(CancelMode)
 
@@ -192,6 +190,24 @@ class Run:
             if mode == "immediate" and (self._record.outcome is not None or not self._record.is_open):
                 self._supervisor.cancel()  # it may be in a hook that does not end, or wait for a store
 
+    def when_finished(self, callback: Callable[[], object]) -> None:
+        """Call it, on the run's own loop, when nothing of it is left; now, if that is so."""
+        self._record.when_finished(callback)
+
+    async def settled(self) -> None:
+        """Wait until nothing of it is left, whoever reads its events. One that was never begun is not waited for."""
+        if self._system is not None and not self._record.has_ended:
+            await self._on_its_loop(self._settled_here)
+
+    async def _settled_here(self) -> None:
+        ended = asyncio.get_running_loop().create_future()
+        callback = _Waker(ended)
+        self._record.when_finished(callback)
+        try:
+            await ended
+        finally:
+            self._record.forget(callback)
+
     async def aclose(self) -> None:
         """Cancel it, if it has not ended, and wait until nothing of it is left."""
         if self._record.result is None and self._record.problem is None:
@@ -207,13 +223,13 @@ class Run:
         self._refuse_on_its_thread("for event in run", "async for event in run")
         return self._events()
 
-    def _events(self) -> _Events:
+    def _events(self) -> Events:
         self.start()
         if self._record.stream.is_discarded:
             msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
             raise UsageError(msg, run=self.id)
         self._iterated = True
-        return _Events(self)
+        return Events(self)
 
     async def _take_into(self, here: deque[AgentEvent], most: int) -> bool:
         """Fetch the next events, on the run's own loop. Returns False at the end, when nothing of the run is left.
@@ -330,71 +346,3 @@ class _Waker:
     def __call__(self) -> None:
         if not self._future.done():
             self._future.set_result(None)
-
-
-class _Events:
-    """One iteration over a run's events. When it is dropped before the end, as `break` does, the run is cancelled."""
-
-    __slots__ = ("_ended", "_here", "_run")
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._here: deque[AgentEvent] = deque()
-        self._ended = False
-
-    def __aiter__(self) -> _Events:
-        return self
-
-    def __iter__(self) -> _Events:
-        return self
-
-    async def __anext__(self) -> AgentEvent:
-        here = self._here
-        if not here:
-            run = self._run
-            system = run._system
-            assert system is not None
-            if run._record.result is not None:
-                more = self._take_rest()
-            elif get_ident() == system.dispatcher.thread:
-                # One at a time: what is here with the consumer cannot slow the run down.
-                more = await run._take_into(here, 1)
-            else:
-                more = await run._on_its_loop(partial(run._take_into, here, _BATCH))
-            if not more and not here:
-                self._ended = True
-                run._check()
-                raise StopAsyncIteration
-        return here.popleft()
-
-    def _take_rest(self) -> bool:
-        """What is left of a run that has ended, whether or not its loop is still there."""
-        taken = self._run._record.stream.take_now()
-        self._here.extend(taken)
-        return bool(taken)
-
-    def __next__(self) -> AgentEvent:
-        here = self._here
-        if not here:
-            run = self._run
-            if run._record.result is not None:
-                more = self._take_rest()
-            else:
-                more = bool(run._block_on(partial(run._take_into, here, _BATCH), "for event in run", "async for event in run"))
-                if not more and run._record.result is not None:
-                    more = self._take_rest()
-            if not more and not here:
-                self._ended = True
-                run._check()
-                raise StopIteration
-        return here.popleft()
-
-    async def aclose(self) -> None:
-        """Stop here: the run is cancelled."""
-        if not self._ended:
-            self._ended = True
-            self._run._abandon()
-
-    def __del__(self) -> None:
-        if not self._ended:
-            self._run._abandon()

@@ -5,7 +5,6 @@ Owns: the ids of the run, its session values, its options, and what it has cost 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from .chat import Usage
@@ -24,7 +23,6 @@ class RunContext:
     """One run, as hooks and callbacks see it."""
 
     __slots__ = (
-        "at_end",
         "context",
         "hooks",
         "keeps",
@@ -53,8 +51,6 @@ class RunContext:
         """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
         self.stopping: CancelMode | None = None
         """Set, when the run is to end at the next safe point of that kind."""
-        self.at_end: Callable[[Any], Awaitable[None]] | None = None
-        """What is to be done with the ledger when all agents have ended."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id

@@ -31,7 +31,7 @@ _STATUS: Final = {
 class RunRecord:
     """One run, as it is told."""
 
-    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "is_open", "outcome", "problem", "result", "stream", "timer")
+    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "has_ended", "is_open", "outcome", "problem", "result", "stream", "timer")
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
         self._context = context
@@ -43,6 +43,7 @@ class RunRecord:
         self.outcome: Outcome | None = None
         self.problem: Exception | None = None  # why it could not begin
         self.is_open = False  # whether it has begun
+        self.has_ended = False  # whether nothing will come any more
         self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
@@ -78,6 +79,7 @@ class RunRecord:
 
     def give_up(self) -> None:
         """Nothing will come any more: wake whoever waits."""
+        self.has_ended = True
         self.stream.end()
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
@@ -114,7 +116,7 @@ class RunRecord:
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""
-        if self.result is not None:
+        if self.has_ended:
             callback()
         else:
             self._waiting.append(callback)

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from .actor import Actor
 from .definition import Node
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Opening", "RunSupervisor"]
 
-Opening: TypeAlias = "Callable[[Ledger, ActorSystem, Callable[[], object]], Awaitable[None]]"
-"""Finds out from where a run starts, and writes that into the ledger. The last argument is to be called if the run is somebody else's from then on."""
+_DRAIN_SHARE: Final = 0.9
+"""Of the time that a drain may take: after that, what has not come to a safe point is cut short, so that there is time to keep it."""
+
+Opening: TypeAlias = "Callable[[Ledger, ActorSystem, Callable[[CancelRun], object]], Awaitable[None]]"
+"""Finds out from where a run starts, and writes that into the ledger. The last argument is what ends the run later on, from outside."""
 
 
 class RunSupervisor(Actor):
@@ -121,26 +124,37 @@ class RunSupervisor(Actor):
         if record.outcome is not None:
             return  # it was cancelled before
         try:
-            await opening(self._ledger, self._cell.system, self._lose)
+            await opening(self._ledger, self._cell.system, self.stop_run)
             self._begin()
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
             record.problem = problem
             self._stage.over = True
             if self._ledger.keeping is not None:
                 await self._ledger.keeping.close()
+            if self._ledger.turn is not None:
+                await self._ledger.turn.release()
             finish(self._cell)
 
     def _begin(self) -> None:
         self._ledger.record.is_open = True
         self._stage.open(self._root)
 
-    def _lose(self) -> None:
-        """Somebody else continues the run: it must not go on here."""
-        self._is_lost = True
+    def stop_run(self, request: CancelRun) -> None:
+        """End the run, now or at the next safe point. On the loop."""
+        record = self._ledger.record
+        self._is_lost = self._is_lost or request.lost
+        record.stream.unblock()
         with contextlib.suppress(ActorDeadError):
-            self.actor_ref.tell(
-                CancelRun("its lease was lost, because the store could not be reached for too long: somebody else may continue it", unfinished=True)
-            )
+            self.actor_ref.tell(request)
+
+    def on_drain(self, timeout: float) -> None:
+        """The system is about to stop: a run that is kept comes to rest, and somebody else continues it. One that is not goes on to its end."""
+        record = self._ledger.record
+        if record.is_open and self._ledger.keeping is None:
+            return
+        self.stop_run(CancelRun("the system is being drained; recover() continues the run", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
+        if not record.is_open:
+            self.actor_ref.cancel()  # it waits for its turn, or for a store
 
     # --- events ---
 
@@ -252,20 +266,24 @@ class RunSupervisor(Actor):
             self._wish.end()
         context, keeping = self._ledger.context, self._ledger.keeping
         hooks = context.hooks
-        if (hooks is not None and "on_run_end" in hooks._overridden) or (keeping is not None and keeping.is_held) or context.at_end is not None:
+        if (hooks is not None and "on_run_end" in hooks._overridden) or (keeping is not None and keeping.is_held) or self._ledger.turn is not None:
             return self._say_end()
         finish_last(self._cell)  # the last agent's actor may still be at its last step
         return None
 
     async def _say_end(self) -> None:
-        context, keeping = self._ledger.context, self._ledger.keeping
+        context, ledger = self._ledger.context, self._ledger
         try:
-            if self._ledger.waits:
-                await self._ledger.flush()
-            if context.at_end is not None:
-                await context.at_end(self._ledger)
-            if keeping is not None:
-                await keeping.finish(unfinished=self._unfinished)
+            if ledger.turn is not None:
+                await ledger.turn.end(ledger, keep=not self._is_lost)
+        except CheckpointError as error:
+            ledger.say(error)
+            ledger.record.outcome = Outcome("failed", error)
+        try:
+            if ledger.waits:
+                await ledger.flush()
+            if ledger.keeping is not None:
+                await ledger.keeping.finish(unfinished=self._unfinished)
         except CheckpointError:
             logger.exception("The end of run %s could not be kept; it may be found as unfinished.", context.run_id)
         try:

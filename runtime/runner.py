@@ -11,22 +11,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .chat import Message, new_id
+from .conversation import Session, check_busy, check_session_id
 from .definition import AgentInput, build_tree
 from .directory import current_system
 from .errors import UsageError
 from .hooks import RunHooks, check_hooks
+from .journal import check_values
 from .keeping import Keeping, check_checkpoint_id
+from .leases import Busy
 from .ledger import Ledger
+from .opening import Beginning, Resuming
 from .options import OptionsLike, as_options, as_tool_options
 from .protocol import Open
-from .recovering import Resuming, find_unfinished
+from .recovering import find_unfinished
 from .resuming import Answers
 from .run import Run
 from .run_context import RunContext
 from .run_record import RunRecord
 from .run_supervisor import Opening, RunSupervisor
 from .session import SessionValues
+from .session_policy import SessionPolicyLike
 from .system import ActorSystem
+from .turn import Turn
 from .vault import Vault
 
 if TYPE_CHECKING:
@@ -116,15 +122,60 @@ class Runner:
         streaming: bool | None = None,
         timeout: float | None = None,
     ) -> Run:
-        """Run with these messages. It starts now, if an event loop is running here, and else at its first use."""
+        """Run with these messages. It starts now, if an event loop is running here, and else at its first use.
+
+        `session_id` is shown to agents and hooks as it is; a conversation that lasts is `session(...)`.
+        """
+        context = self._context(session_id, session_values, options)
+        return self._begin(messages, context, checkpoint_id, None, streaming=streaming, timeout=timeout)
+
+    def _begin(
+        self,
+        messages: str | Message | Sequence[Message],
+        context: RunContext,
+        checkpoint_id: str | None,
+        turn: Turn | None,
+        *,
+        streaming: bool | None,
+        timeout: float | None,
+    ) -> Run:
         if timeout is not None and not timeout > 0:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        context = self._context(session_id, session_values, options)
         keeping = self._keeping(context.run_id, checkpoint_id)
-        opening = keeping.begin if keeping is not None and keeping.journal is not None else None
-        return self._make(context, given, keeping, opening, timeout)
+        opening = Beginning() if turn is not None or (keeping is not None and keeping.journal is not None) else None
+        return self._make(context, given, keeping, opening, timeout, turn)
+
+    def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None) -> Session:
+        """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
+
+        While it works, another message waits its turn (`busy="queue"`), ends with `SessionBusy` (`"reject"`), or cuts the one at work short
+        (`"preempt"`). `policy` bounds what the models are given of what was said before: `keep_last(20)`, `summarize(model)`, or a function of the
+        messages.
+        """
+        check_session_id(session_id)
+        check_busy(busy)
+        vault = self._vault
+        if vault is None or not vault.has_journals:
+            what = "has none" if vault is None else "keeps no journals"
+            msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one {what}. Give SQLiteStore('runs.db') or MemoryStore()."
+            raise UsageError(msg)
+        return Session(vault, session_id, busy, policy, self._run_in_session, self._place)
+
+    def _run_in_session(
+        self,
+        messages: str | Message | Sequence[Message],
+        turn: Turn,
+        *,
+        checkpoint_id: str | None = None,
+        session_values: Mapping[str, Any] | None = None,
+        options: OptionsLike = None,
+        streaming: bool | None = None,
+        timeout: float | None = None,
+    ) -> Run:
+        context = self._context(turn.session_id, session_values, options)
+        return self._begin(messages, context, checkpoint_id, turn, streaming=streaming, timeout=timeout)
 
     def resume(
         self,
@@ -187,10 +238,19 @@ class Runner:
             return None
         return Keeping(self._vault, self._tree, run_id, checkpoint_id or run_id, steps=self.durability == "step")
 
-    def _make(self, context: RunContext, given: AgentInput, keeping: Keeping | None, opening: Opening | None, timeout: float | None) -> Run:
+    def _make(
+        self, context: RunContext, given: AgentInput, keeping: Keeping | None, opening: Opening | None, timeout: float | None, turn: Turn | None = None
+    ) -> Run:
         context.keeps = keeping is not None
+        if keeping is not None or turn is not None:
+            context.session.guard(check_values)
         record = RunRecord(context, self._tree.name, self.event_buffer)
         ledger = Ledger(context, record, given, keeping)
+        if turn is not None:
+            ledger.turn = turn
+            record.when_finished(turn.abandon)
+        if keeping is not None and opening is not None:
+            record.when_finished(keeping.abandon)
         checkpoint_of = None if keeping is None else partial(getattr, keeping, "checkpoint_id")
         run = Run(context, record, self._place, partial(self._launch, ledger, opening, timeout), checkpoint_of)
         if _running_loop() is not None:
@@ -232,7 +292,7 @@ class Runner:
         return ref
 
 
-async def _no_store(_ledger: Ledger, _system: ActorSystem, _lost: Any) -> None:
+async def _no_store(_ledger: Ledger, _system: ActorSystem, _stop: Any) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 

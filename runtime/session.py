@@ -7,7 +7,7 @@ It must never copy a value: what one agent puts in is what the other takes out.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, overload
 
@@ -31,10 +31,11 @@ _MISSING: Final = object()
 class SessionValues(MutableMapping[str, Any]):
     """A mapping that any number of threads may use. Each call is one step: nobody sees half of an `update`."""
 
-    __slots__ = ("_lock", "_values")
+    __slots__ = ("_guard", "_lock", "_values")
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = {}
+        self._guard: Callable[[Mapping[str, Any]], None] | None = None
         self._lock = threading.Lock()
         if values:
             self.update(values)
@@ -45,8 +46,15 @@ class SessionValues(MutableMapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
 
+    def guard(self, check: Callable[[Mapping[str, Any]], None]) -> None:
+        """From now on call that with whatever is put in, before it is; it raises, if it must not be. At once with what is there."""
+        check(self._values)
+        self._guard = check
+
     def __setitem__(self, key: str, value: Any) -> None:
         _check_key(key)
+        if self._guard is not None:
+            self._guard({key: value})
         with self._lock:
             self._values[key] = value
 
@@ -96,6 +104,8 @@ class SessionValues(MutableMapping[str, Any]):
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         _check_key(key)
+        if self._guard is not None and key not in self._values:
+            self._guard({key: default})
         with self._lock:
             return self._values.setdefault(key, default)
 
@@ -103,8 +113,15 @@ class SessionValues(MutableMapping[str, Any]):
         news = dict(*others, **more)
         for key in news:
             _check_key(key)
+        if self._guard is not None:
+            self._guard(news)
         with self._lock:
             self._values.update(news)
+
+    def put_under(self, values: Mapping[str, Any]) -> None:
+        """Put those in that have no value yet."""
+        with self._lock:
+            self._values = {**values, **self._values}
 
     def clear(self) -> None:
         with self._lock:

@@ -16,7 +16,7 @@ from .errors import CheckpointError, StoreError, UsageError, text_of
 from .leases import LEASE_SECONDS, is_gone
 from .stores.memory import MemoryStore
 
-__all__ = ["RESERVED", "Vault", "answered_key", "journal_key", "lease_key", "open_key", "open_prefix", "session_key"]
+__all__ = ["RESERVED", "Vault", "answered_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
 
 T = TypeVar("T")
 
@@ -54,6 +54,13 @@ def session_key(session_id: str) -> str:
     return f"{RESERVED}session:{session_id}"
 
 
+def preempt_key(session_id: str) -> str:
+    """Under which it says that somebody wants the turn of that holder to end at once."""
+    return _PREEMPT + session_id
+
+
+_PREEMPT: Final = f"{RESERVED}preempt:"
+
 # What stores of three methods do not have, for as long as such a store lives: who works on what, and what was created.
 _beside: Final[WeakKeyDictionary[Any, MemoryStore]] = WeakKeyDictionary()
 
@@ -76,6 +83,12 @@ class Vault:
         self.store = store
         self.has_journals = all(callable(getattr(store, name, None)) for name in _JOURNAL)
         self._leases: Any = store if all(callable(getattr(store, name, None)) for name in _LEASES) else _lease_store_beside(store)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vault) and other.store is self.store
+
+    def __hash__(self) -> int:
+        return id(self.store)
 
     async def get(self, key: str) -> bytes | None:
         found = await self._do(self.store.get, key)
@@ -121,6 +134,14 @@ class Vault:
 
     async def renew(self, keys: list[str], owner: str) -> list[str]:
         return list(await self._do(self._leases.renew, keys, owner, LEASE_SECONDS))
+
+    async def holder(self, key: str) -> str | None:
+        found: str | None = await self._do(self._leases.holder, key)
+        return found
+
+    async def wanted_sessions(self) -> list[tuple[str, str]]:
+        """Which turns of sessions somebody wants to end at once: the keys of their leases, and of what says so."""
+        return [(session_key(key.removeprefix(_PREEMPT)), key) for key in await self.keys(_PREEMPT)]
 
     async def release(self, key: str, owner: str) -> None:
         await self._do(self._leases.release, key, owner)

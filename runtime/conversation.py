@@ -1,0 +1,127 @@
+"""A conversation that lasts: the front door of a session.
+
+Owns: what users do with a session. Everything of it lies in the store; an object of this class may be made anew for each message, and in any number
+of processes. It must never keep anything but the runs that it has started and that have not ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from .chat import Message
+from .errors import UsageError
+from .leases import Busy
+from .run import Run
+from .session_log import SessionLog
+from .session_policy import SessionPolicy, SessionPolicyLike, as_policy
+from .turn import Turn
+from .vault import Vault, session_key
+
+if TYPE_CHECKING:
+    from .system import ActorSystem
+
+__all__ = ["Session", "check_busy", "check_session_id"]
+
+_MOST: Final = 1_024
+"""Bytes that the id of a session may have: stores bound their keys."""
+
+
+def check_session_id(session_id: str) -> str:
+    """Raise, if it cannot be the id of a session. Whatever can be written down can."""
+    if not isinstance(session_id, str) or not session_id:
+        msg = f"session({session_id!r}): give a text that is not empty, for example the user's id."
+        raise UsageError(msg)
+    try:
+        size = len(session_id.encode())
+    except UnicodeEncodeError:
+        msg = f"session({session_id!r}): the id has half a character in it (a lone surrogate): it cannot be written down."
+        raise UsageError(msg) from None
+    if size > _MOST:
+        msg = f"session({session_id[:40]!r}...): the id has {size} bytes, and {_MOST} at most can be kept. Give a hash of it."
+        raise UsageError(msg)
+    return session_id
+
+
+def check_busy(busy: Any) -> Busy:
+    if busy not in get_args(Busy):
+        msg = f"session(busy={busy!r}): give 'queue', 'reject' or 'preempt'."
+        raise UsageError(msg)
+    known: Busy = busy
+    return known
+
+
+class Session:
+    """One conversation. One message at a time is worked on, whoever sends, and from whichever process.
+
+        session = runner.session("user-42")
+        result = await session.query("And tomorrow?")
+
+    Between two messages nothing of it is in memory.
+    """
+
+    __slots__ = ("_busy", "_closed", "_place", "_policy", "_run", "_runs", "_vault", "id")
+
+    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicyLike, run: Callable[..., Run], place: Callable[[], ActorSystem]) -> None:
+        self.id = session_id
+        self._vault = vault
+        self._busy = busy
+        self._policy: SessionPolicy = as_policy(policy)
+        self._run = run
+        self._place = place
+        self._runs: set[Run] = set()  # that have not ended
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}>"
+
+    def query(self, text: str, **run_options: Any) -> Run:
+        """Send one user message. The options are those of `Runner.run`."""
+        if not isinstance(text, str):
+            msg = f"query({text!r}): give a text; messages go to run([...])."
+            raise UsageError(msg)
+        return self.run((Message("user", text),), **run_options)
+
+    def run(self, messages: str | Message | Sequence[Message], **run_options: Any) -> Run:
+        """Send messages. The run is given what was said before, and what it says becomes part of the session."""
+        if self._closed:
+            msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
+            raise UsageError(msg)
+        run = self._run(messages, Turn(self._vault, self.id, self._busy, self._policy), **run_options)
+        self._runs.add(run)
+        run.when_finished(self._forget(run))
+        return run
+
+    def _forget(self, run: Run) -> Callable[[], object]:
+        def forget() -> None:
+            self._runs.discard(run)
+
+        return forget
+
+    async def history(self) -> tuple[Message, ...]:
+        """All that was said, oldest first: the messages that were sent, the replies, the tool calls and their results."""
+        return tuple((await self._log()).messages)
+
+    async def values(self) -> dict[str, Any]:
+        """The session values, as the last turn has left them."""
+        return (await self._log()).values
+
+    async def _log(self) -> SessionLog:
+        return SessionLog(self.id, await self._vault.read(session_key(self.id)))
+
+    async def clear(self) -> None:
+        """Forget all that was said, and the values. Waits until those are done whose turn it is before."""
+        system = self._place()
+        work = Turn(self._vault, self.id, "queue", None).forget_all(system)
+        if get_ident() == system.dispatcher.thread:
+            await work
+        else:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
+
+    async def close(self) -> None:
+        """Send nothing more from here, and wait until what was sent from here is done. The session stays in the store."""
+        self._closed = True
+        while self._runs:
+            await asyncio.gather(*(run.settled() for run in tuple(self._runs)))

@@ -1,0 +1,130 @@
+"""One turn of a session: whoever has it is the only one who works in it, whatever process he is in.
+
+Owns: that turns come one after the other, what a run is given of the session, and what of the run is put into it. All of it lies in the store:
+between two turns nothing of a session is in memory. It must never put half of a turn's part into the session, nor anything of one whose turn it is
+not any more.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .definition import AgentInput
+from .errors import ResumeError, SessionBusy
+from .history import complete_calls
+from .journal import kept_value
+from .leases import Busy, Hold, LeaseKeeper, keeper_of
+from .protocol import LOST, CancelRun
+from .session_log import SessionLog, note_record, turn_record
+from .session_policy import SessionPolicy
+from .vault import Vault, preempt_key, session_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .ledger import Ledger
+    from .system import ActorSystem
+
+__all__ = ["Turn"]
+
+
+class Turn:
+    """The turn of one run."""
+
+    __slots__ = ("_before", "_busy", "_keeper", "_policy", "_start", "_vault", "session_id")
+
+    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
+        self._vault = vault
+        self._busy = busy
+        self._policy = policy  # None: for one that goes on, and has been given all that it needs
+        self._keeper: LeaseKeeper | None = None  # while it is its turn
+        self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
+        self._start: int | None = None  # how much of the run is in the session; None until that is known
+        self.session_id = session_id
+
+    async def begin(self, ledger: Ledger, system: ActorSystem, stop: Callable[[CancelRun], object]) -> None:
+        """Wait until it is this run's turn, and give it what was said before."""
+        log = await self._take(system, stop)
+        assert self._policy is not None
+        messages, note, usage = await self._policy.bound(log.messages, log.note)
+        if note is not None:
+            await self._vault.append(session_key(self.session_id), [note_record(note)])
+        if usage is not None:
+            ledger.context.usage += usage
+        new = ledger.given.messages
+        ledger.given = AgentInput((*complete_calls(list(messages)), *new), ledger.given.streaming)
+        ledger.fresh = len(new)
+        ledger.context.session.put_under(log.values)
+        self._start = 0
+
+    async def go_on(self, ledger: Ledger, system: ActorSystem, stop: Callable[[CancelRun], object]) -> None:
+        """The same, for a run that goes on in the middle of its turn."""
+        log = await self._take(system, stop)
+        self._start = log.told_of(ledger.context.run_id)
+        if self._start:
+            # The session has the values as they were when the run stopped, or as later turns have left them.
+            ledger.context.session.update(log.values)
+
+    async def _take(self, system: ActorSystem, stop: Callable[[CancelRun], object]) -> SessionLog:
+        session_id, busy = self.session_id, self._busy
+        key = session_key(session_id)
+        keeper = keeper_of(system)
+        hold = Hold(
+            partial(stop, LOST),
+            partial(stop, CancelRun("a newer message of its session goes first")),
+            preempts=busy == "preempt",
+        )
+        if not await keeper.take_turn(self._vault, key, hold, preempt_key(session_id), busy):
+            instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
+            msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
+            raise SessionBusy(msg)
+        self._keeper = keeper
+        log = SessionLog(session_id, await self._vault.read(key))
+        self._before = {name: kept_value(value) for name, value in log.values.items()}
+        return log
+
+    async def end(self, ledger: Ledger, *, keep: bool) -> None:
+        """Put what came of it into the session, and let the next one have the turn."""
+        try:
+            if keep and self._start is not None and ledger.fresh is not None and self._keeper is not None:
+                given = ledger.given.messages
+                said = (*given[len(given) - ledger.fresh :], *(entry.message for entry in ledger.lane.entries))[self._start :]
+                record = turn_record(ledger.context.run_id, self._start, said, self._before, ledger.context.session.to_dict())
+                if record is not None:
+                    await self._check_turn()
+                    await self._vault.append(session_key(self.session_id), [record])
+        finally:
+            await self.release()
+
+    async def _check_turn(self) -> None:
+        """Raise, if somebody else has it by now."""
+        assert self._keeper is not None
+        if not await self._vault.renew([session_key(self.session_id)], self._keeper.owner):
+            why = "because the store could not be reached for too long: what was said in it is not in the session"
+            msg = f"the turn of session {self.session_id!r} was lost, {why}."
+            raise ResumeError(msg)
+
+    async def forget_all(self, system: ActorSystem) -> None:
+        """When it is this one's turn: remove what the session holds."""
+        await self._take(system, _nothing)
+        try:
+            await self._vault.delete(session_key(self.session_id))
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Let the next one have the turn."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.give_back(self._vault, session_key(self.session_id))
+
+    def abandon(self) -> None:
+        """The same, where there is no time to wait."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.abandon(self._vault, session_key(self.session_id))
+
+
+def _nothing(_request: CancelRun) -> None:
+    """Whoever only clears a session does so in one step, and cannot be asked to end."""
