@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from ..runtime.chat import ToolCall
@@ -33,9 +34,16 @@ _LOOK_AGAIN: Final = 0.5
 class ToolInterrupted(BaseException):
     """The call waits for something from outside. The agent that makes it shows for what."""
 
-    def __init__(self, contexts: tuple[InterruptContext, ...]) -> None:
+    def __init__(self, contexts: tuple[InterruptContext, ...] | Callable[[], InterruptContext]) -> None:
         super().__init__("the call waits for something from outside")
-        self.contexts = contexts
+        self._contexts = contexts
+
+    @property
+    def contexts(self) -> tuple[InterruptContext, ...]:
+        """For what. Those of a call in a thread are noted here, on the loop: other threads must not note theirs at the same time."""
+        if callable(self._contexts):
+            self._contexts = (self._contexts(),)
+        return self._contexts
 
 
 class ToolContext:
@@ -126,7 +134,14 @@ class ToolContext:
             self._asked += 1
             if was_approval is approval:
                 return data
-        raise ToolInterrupted((self._agent.interrupted(info, state, self.address_step, approval=approval, earlier=answers),))
+        agent = self._agent
+        note = partial(agent.interrupted, info, state, self.address_step, approval=approval, earlier=answers)
+        if agent.is_own_thread():
+            raise ToolInterrupted((note(),))
+        if agent.run.keeps:  # what cannot be kept is said here, where it was given
+            agent._check_kept("interrupt(info=...)", info)
+            agent._check_kept("interrupt(state=...)", state)
+        raise ToolInterrupted(note)
 
     @property
     def was_approved(self) -> bool:

@@ -168,6 +168,7 @@ class Keeping:
             found = _read_checkpoint(_NUMBERED.format(name, number), earlier)
         self.image = await self._image_of(found)
         self.run_id = self.image["run"] = new_id()
+        self.image["fresh"] = None  # what it says does not go into the session in which it began
         self.checkpoint_id = f"{name}@{number}~{self.run_id[:8]}"
         self._number = 0
         self._records = 0

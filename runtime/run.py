@@ -183,11 +183,13 @@ class Run:
         return CancelHandle(self)
 
     def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
-        if mode == "immediate":
-            self._record.stream.unblock()
+        record = self._record
+        if mode == "immediate" or not record.is_open:
+            record.stream.unblock()
+            record.unwanted = True
         if self._supervisor is not None and self._supervisor.is_alive():
             self._supervisor.tell(CancelRun(reason, mode, timeout))
-            if mode == "immediate" and (self._record.outcome is not None or not self._record.is_open):
+            if not record.is_open or (mode == "immediate" and record.outcome is not None):
                 self._supervisor.cancel()  # it may be in a hook that does not end, or wait for a store
 
     def when_finished(self, callback: Callable[[], object]) -> None:

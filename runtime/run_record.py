@@ -31,7 +31,21 @@ _STATUS: Final = {
 class RunRecord:
     """One run, as it is told."""
 
-    __slots__ = ("_context", "_events", "_last_seq", "_waiting", "agent_name", "has_ended", "is_open", "outcome", "problem", "result", "stream", "timer")
+    __slots__ = (
+        "_context",
+        "_events",
+        "_last_seq",
+        "_waiting",
+        "agent_name",
+        "has_ended",
+        "is_open",
+        "outcome",
+        "problem",
+        "result",
+        "stream",
+        "timer",
+        "unwanted",
+    )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
         self._context = context
@@ -43,6 +57,7 @@ class RunRecord:
         self.outcome: Outcome | None = None
         self.problem: Exception | None = None  # why it could not begin
         self.is_open = False  # whether it has begun
+        self.unwanted = False  # whether it is to end before it begins, if it has not begun
         self.has_ended = False  # whether nothing will come any more
         self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left

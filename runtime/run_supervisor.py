@@ -121,8 +121,8 @@ class RunSupervisor(Actor):
         """Find out from where the run starts, and let it begin."""
         opening, record = self._opening, self._ledger.record
         assert opening is not None
-        if record.outcome is not None:
-            return  # it was cancelled before
+        if record.outcome is not None or record.unwanted:
+            return  # it was cancelled before, or is about to be
         try:
             await opening(self._ledger, self._cell.system, self.stop_run)
             self._begin()
@@ -154,6 +154,7 @@ class RunSupervisor(Actor):
             return
         self.stop_run(CancelRun("the system is being drained; recover() continues the run", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
         if not record.is_open:
+            record.unwanted = True
             self.actor_ref.cancel()  # it waits for its turn, or for a store
 
     # --- events ---
@@ -300,6 +301,7 @@ class RunSupervisor(Actor):
     def _time_is_over(self, timeout: float) -> None:
         record = self._ledger.record
         record.stream.unblock()
+        record.unwanted = True
         with contextlib.suppress(ActorDeadError):
             self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
         if record.outcome is not None or not record.is_open:

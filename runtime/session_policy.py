@@ -7,6 +7,7 @@ and never what the session holds.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from .chat import Message, Usage
@@ -145,24 +146,22 @@ class _Own:
 def _unparted(chosen: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
     """The messages that were chosen; where a call is among them, so are its results, and no result without its call."""
     whole: list[Message] = []
-    for message in chosen:
+    for position, message in enumerate(chosen):
         if message.role == "tool":
             continue
         whole.append(message)
         if message.tool_calls:
-            wanted = {call.id for call in message.tool_calls}
-            whole += [one for one in chosen if one.role == "tool" and one.tool_call_id in wanted] or _results_behind(message, messages)
+            results = {**_results_behind(message, messages), **_results_in(chosen[position + 1 :])}
+            whole += [results[call.id] for call in message.tool_calls if call.id in results]
     return whole
 
 
-def _results_behind(message: Message, messages: Sequence[Message]) -> list[Message]:
-    """The results of its calls that stand behind a message."""
+def _results_behind(message: Message, messages: Sequence[Message]) -> dict[str | None, Message]:
+    """The results that stand behind a message, by the ids of their calls."""
     position = next((index for index, one in enumerate(messages) if one.id == message.id), None)
-    if position is None:
-        return []
-    found = []
-    for one in messages[position + 1 :]:
-        if one.role != "tool":
-            break
-        found.append(one)
-    return found
+    return {} if position is None else _results_in(messages[position + 1 :])
+
+
+def _results_in(messages: Sequence[Message]) -> dict[str | None, Message]:
+    """The results at the beginning of these messages."""
+    return {one.tool_call_id: one for one in takewhile(lambda one: one.role == "tool", messages)}

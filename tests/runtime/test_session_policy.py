@@ -1,0 +1,148 @@
+"""How much of a long session a model is given."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.actors import ChatModelAgent
+from understudy.runtime import ActorSystem, MemoryStore, Message, ModelBehaviorError, Runner, ScriptedModel, ToolCall, Usage, UsageError, keep_last, summarize
+from understudy.runtime.session_policy import as_policy
+
+
+def texts(messages):
+    return [message.text for message in messages]
+
+
+def bounded(policy, messages, note=None):
+    return asyncio.run(as_policy(policy).bound(messages, note))
+
+
+TURNS = st.lists(st.sampled_from(["user", "assistant", 1, 2, 3]), max_size=12)
+
+
+def conversation(turns):
+    """Messages, in which each call has its result right behind it; a number is one of so many calls."""
+    messages = []
+    for number, kind in enumerate(turns):
+        if isinstance(kind, int):
+            calls = tuple(ToolCall(f"{number}.{index}", "t", "{}") for index in range(kind))
+            messages += [Message.assistant("", calls), *(Message.tool("r", call.id, "t") for call in calls)]
+        else:
+            messages.append(Message.user(f"u{number}") if kind == "user" else Message.assistant(f"a{number}"))
+    return messages
+
+
+def check_valid(messages):
+    waiting = []
+    for message in messages:
+        if message.role == "tool":
+            assert message.tool_call_id == waiting.pop(0)
+        else:
+            assert not waiting
+            waiting = [call.id for call in message.tool_calls]
+    assert not waiting
+
+
+@given(TURNS, st.integers(0, 15))
+def test_keeping_the_last_never_parts_a_call_from_its_result(turns, count):
+    messages = conversation(turns)
+    kept = bounded(keep_last(count), messages).messages
+    check_valid(kept)
+    assert len(kept) <= count
+    assert kept == messages[len(messages) - len(kept) :]
+    if len(kept) < min(count, len(messages)):
+        assert messages[len(messages) - min(count, len(messages))].role == "tool"
+
+
+@given(TURNS, st.randoms(use_true_random=False))
+def test_a_function_of_the_users_never_parts_a_call_from_its_result(turns, random):
+    messages = conversation(turns)
+    kept = bounded(lambda given: [message for message in given if random.random() < 0.5], messages).messages
+    check_valid(kept)
+
+
+def test_a_function_may_be_asynchronous_and_add_messages_of_its_own():
+    async def own(messages):
+        return [Message.user("note"), *messages[-1:]]
+
+    assert texts(bounded(own, [Message.user("a"), Message.user("b")]).messages) == ["note", "b"]
+
+
+def test_what_a_function_returns_is_checked():
+    with pytest.raises(UsageError, match="return a sequence of Message"):
+        bounded(lambda messages: ["text"], [Message.user("a")])
+
+
+@given(TURNS, st.integers(0, 5), st.integers(0, 5))
+def test_a_summary_never_parts_a_call_from_its_result(turns, keep, more):
+    messages = conversation(turns)
+    model = ScriptedModel(["S"] * 2)
+    result = bounded(summarize(model, keep=keep, after=keep + more), messages)
+    for request in model.requests:
+        check_valid(request.messages)
+    check_valid(result.messages)
+    assert (result.note is None) == (len(messages) <= keep + more)
+
+
+def test_a_summary_is_made_once_and_carried_on(run):
+    async def main():
+        store = MemoryStore()
+        model, writer = ScriptedModel([f"a{number}" for number in range(6)]), ScriptedModel(["first summary", "second summary"])
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=model), system=system, store=store)
+            for number in range(6):
+                session = runner.session("s", policy=summarize(writer, keep=2, after=4))
+                await session.query(f"q{number}")
+            given = [texts(request.messages) for request in model.requests]
+            head = "Summary of the conversation so far:\n"
+            assert given[2] == ["q0", "a0", "q1", "a1", "q2"]
+            assert given[3] == [f"{head}first summary", "q2", "a2", "q3"]
+            assert given[4] == [f"{head}first summary", "q2", "a2", "q3", "a3", "q4"]
+            assert given[5] == [f"{head}second summary", "q4", "a4", "q5"]
+            assert texts(writer.requests[0].messages)[:-1] == ["q0", "a0", "q1", "a1"]
+            assert texts(writer.requests[1].messages)[:-1] == [f"{head}first summary", "q2", "a2", "q3", "a3"]
+            assert len(await session.history()) == 12
+
+    run(main())
+
+
+def test_a_model_that_writes_no_summary_is_an_error_and_the_message_may_be_sent_again(run):
+    async def main():
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=ScriptedModel(["a0", "a1"])), system=system, store=MemoryStore())
+            session = runner.session("s", policy=summarize(ScriptedModel(["", "S"]), keep=0, after=1))
+            await session.query("q0")
+            with pytest.raises(ModelBehaviorError, match="summarize"):
+                await session.query("q1")
+            assert texts(await session.history()) == ["q0", "a0"]
+            assert (await session.query("q1")).final_output == "a1"
+
+    run(main())
+
+
+def test_the_usage_of_a_summary_is_counted(run):
+    async def main():
+        writer = ScriptedModel([Message("assistant", "S", usage=Usage(5, 7, 0, 1))])
+        async with ActorSystem() as system:
+            session = Runner(ChatModelAgent(name="A", model=ScriptedModel(["a", "b"])), system=system, store=MemoryStore()).session(
+                "s", policy=summarize(writer, keep=0, after=0)
+            )
+            await session.query("x")
+            assert (await session.query("y")).usage.input_tokens == 5
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: keep_last(-1), "0 or more"),
+        (lambda: summarize("gpt"), "give a chat model"),
+        (lambda: summarize(ScriptedModel([]), keep=5, after=4), "not more than"),
+    ],
+)
+def test_bad_input_is_refused(make, says):
+    with pytest.raises(UsageError, match=says):
+        make()
