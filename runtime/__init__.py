@@ -29,7 +29,8 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     stream, run_record                  events on their way; what is known of a run
     context, agent_actor                an agent's door to its run; an agent at work
     shape, image, journal               a tree that may have changed; a run as plain data; the same, step by step
-    leases, vault, keeping              who works on what; a store, as runs use it; what is kept of one run
+    leases, vault                       who works on what; a store, as runs use it
+    segments, keeping                   a long history, in pieces; what is kept of one run
     session_policy, session_log, turn   how much of a session a model is given; what it holds; one turn of it
     resuming, recovering, opening       answers to an interrupt; runs that nobody has finished; how a run is opened
     ledger, stage, stopping             what a run has written down; who plays in it; how it is ended before its end

@@ -9,7 +9,8 @@ definition: where an agent stands in its tree is a list of names, which is looke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .chat import Message, Usage
@@ -28,6 +29,8 @@ __all__ = ["FORMAT", "draw", "draw_header", "frame_of", "rebuild", "row_of", "wa
 
 FORMAT: Final = 1
 """Of images. One that is higher was written by a newer version."""
+
+_NOTHING: Final[Mapping[str, int]] = {}
 
 # What a frame holds of its invocation, where it is something.
 _KEPT: Final = ("state", "notes", "outcome", "transfer", "broke", "pending", "answers", "resumed")
@@ -56,8 +59,8 @@ def counters_of(ledger: Ledger) -> dict[str, Any]:
     return {"seq": ledger.seq, "transfers": ledger.transfers, "usage": context.usage, "null_answer": context.null_answer}
 
 
-def draw(ledger: Ledger, root: Node) -> dict[str, Any]:
-    """The image of a run, as it is now."""
+def draw(ledger: Ledger, root: Node, stored: Mapping[str, int] = _NOTHING) -> dict[str, Any]:
+    """The image of a run, as it is now; without so much of each lane as is stored already."""
     frames: dict[str, Any] = {}
     ended: dict[str, Any] = {}
     steps: dict[str, Any] = {}
@@ -78,8 +81,12 @@ def draw(ledger: Ledger, root: Node) -> dict[str, Any]:
         "frames": frames,
         "ended": ended,
         "steps": steps,
-        "lanes": {lane.id: [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry) for entry in lane.entries]] for lane in lanes.values()},
+        "lanes": {lane.id: _drawn_lane(lane, stored.get(lane.id, 0)) for lane in lanes.values()},
     }
+
+
+def _drawn_lane(lane: Lane, start: int) -> list[Any]:
+    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry) for entry in islice(lane.entries, start, None)]]
 
 
 def walk(seat: Seat) -> Iterator[Invocation]:

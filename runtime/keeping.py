@@ -19,6 +19,7 @@ from .errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
 from .image import FORMAT, draw, rebuild, walk
 from .journal import Journal, replay
 from .leases import LeaseKeeper, keeper_of
+from .segments import Segments
 from .shape import find_nodes
 from .vault import RESERVED, Vault, answered_key, journal_key, lease_key, open_key
 
@@ -63,6 +64,7 @@ class Keeping:
         "journal",
         "recovered",
         "run_id",
+        "segments",
         "vault",
     )
 
@@ -72,6 +74,7 @@ class Keeping:
         self.run_id = run_id
         self.checkpoint_id = checkpoint_id
         self.journal = Journal() if steps else None
+        self.segments = Segments(vault)
         self.image: dict[str, Any] | None = None  # from which it is to go on, if that is known already
         self.recovered = False  # whether it goes on without having been interrupted
         self._records = 0  # how many the journal holds
@@ -170,12 +173,14 @@ class Keeping:
         self.run_id = self.image["run"] = new_id()
         self.image["fresh"] = None  # what it says does not go into the session in which it began
         self.checkpoint_id = f"{name}@{number}~{self.run_id[:8]}"
+        self.segments = Segments(self.vault)
         self._number = 0
         self._records = 0
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
         if "image" in found:
             image: dict[str, Any] = found["image"]
+            await self.segments.complete(image)
         else:
             records = await self.vault.read(journal_key(found["journal"]))
             count = found["records"]
@@ -275,6 +280,8 @@ class Keeping:
         else:
             if self._answering is not None:
                 await self.flush(ledger)
+            assert image is not None
+            await self.segments.shorten(image, self.run_id)
             await self._save(number, {"image": image})
         if kind == "drained":
             await self._open()

@@ -254,7 +254,7 @@ class RunSupervisor(Actor):
     def _image(self) -> dict[str, Any] | None:
         """The run as it is now. Where each step is in the journal, that holds it already."""
         keeping = self._ledger.keeping
-        return draw(self._ledger, self._root) if keeping is not None and keeping.journal is None else None
+        return draw(self._ledger, self._root, keeping.segments.stored) if keeping is not None and keeping.journal is None else None
 
     def look_over(self) -> Any:
         """All agents may have ended: then so does the run."""

@@ -16,7 +16,7 @@ from .errors import CheckpointError, StoreError, UsageError, text_of
 from .leases import LEASE_SECONDS, is_gone
 from .stores.memory import MemoryStore
 
-__all__ = ["RESERVED", "Vault", "answered_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
+__all__ = ["RESERVED", "Vault", "answered_key", "history_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,11 @@ def answered_key(checkpoint_id: str, number: int) -> str:
 def journal_key(run_id: str) -> str:
     """Under which the steps of a run are."""
     return f"{RESERVED}journal:{run_id}"
+
+
+def history_key(run_id: str) -> str:
+    """Under which the long part of its history is, where the steps are not kept."""
+    return f"{RESERVED}history:{run_id}"
 
 
 def open_prefix(agent_name: str) -> str:
