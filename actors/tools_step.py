@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message, ToolCall
@@ -104,6 +105,8 @@ class Round:
 
     async def _all_at_once(self, works: list[Any]) -> None:
         tasks = [self._context.create_task(self._guarded(work)) for work in works]
+        for task, work in zip(tasks, works, strict=True):
+            task.add_done_callback(partial(_close, work))  # one that was cancelled before its first step has not begun it
         try:
             for task in tasks:
                 await task
@@ -111,8 +114,6 @@ class Round:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for work in works:
-                work.close()  # one whose task was cancelled before its first step has not begun
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         """What is no ordinary exception must not leave a task of asyncio's: it might end the loop, and everybody on it."""
@@ -233,6 +234,10 @@ def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolC
         return await settled(middleware.wrap_tool(context, call, inner))
 
     return outer
+
+
+def _close(work: Any, _task: object) -> None:
+    work.close()
 
 
 async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:

@@ -20,7 +20,8 @@ from .agent import Agent
 
 __all__ = ["Loop", "Parallel", "Sequential"]
 
-# What becomes of a Parallel, the weightiest first, if one of its children has ended so. One that waits for something is not ended by a sibling's failure or exit.
+# What becomes of a Parallel, the weightiest first, if one of its children has ended so.
+# One that waits for something is not ended by a sibling's failure or exit.
 _WEIGHT: Final = ("cancelled", "interrupted", "failed", "exited")
 
 

@@ -88,6 +88,13 @@ class Journal:
             self._lane(lane)
         self._changes.append(["event", None if lane is None else lane.id, event])
         self.touch(invocation)
+        scope, seat = invocation.seat.scope, invocation.seat
+        if said and not scope.recorded:
+            # What was said last in a conversation is its result: it is kept with the agent that it was begun with.
+            while seat.parent is not None and seat.parent.seat.scope is scope:
+                seat = seat.parent.seat
+            if seat.occupant is not None and seat.occupant is not invocation:
+                self.touch(seat.occupant)
 
     def _lane(self, lane: Lane) -> None:
         self._lanes.add(lane.id)

@@ -49,9 +49,12 @@ class Keeping:
     """One run, as far as a store is concerned."""
 
     __slots__ = (
+        "_answer",
         "_answering",
         "_head",
+        "_is_behind",
         "_is_lost",
+        "_is_whole",
         "_keeper",
         "_leased",
         "_lost",
@@ -78,9 +81,12 @@ class Keeping:
         self.image: dict[str, Any] | None = None  # from which it is to go on, if that is known already
         self.recovered = False  # whether it goes on without having been interrupted
         self._records = 0  # how many the journal holds
+        self._is_whole = True  # whether the image is made of all of them
         self._number: int | None = None  # of the last save; None if it is not known yet whether there is one under that id
         self._head: bytes | None = None  # the last save itself
-        self._answering: str | None = None  # what the first step writes
+        self._answer: str | None = None  # what says that the interrupt was answered from which it is to go on
+        self._answering: str | None = None  # the same, since it does: its first step writes that
+        self._is_behind = False  # whether the journal says more of saves than there are
         self._keeper: LeaseKeeper | None = None
         self._leased: str | None = None  # the lease that is held
         self._is_lost = False  # whether somebody else has it now
@@ -97,7 +103,7 @@ class Keeping:
             msg = f"run {self.run_id} is under way already."
             raise UsageError(msg, run=self.run_id)
         self.journal.start(draw(ledger, self._root))
-        await asyncio.gather(self.flush(ledger), self._open(), self._look_for_saves())
+        await asyncio.gather(self._open(), self.flush(ledger), self._look_for_saves())
 
     async def lease(self, system: ActorSystem) -> bool:
         """Be the one who works on this run. Returns False if somebody else is."""
@@ -122,9 +128,12 @@ class Keeping:
         self._opened = True
         await self.vault.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
 
-    async def _look_for_saves(self) -> None:
+    async def _look_for_saves(self) -> dict[str, Any] | None:
+        """Get the last save."""
         self._head = await self.vault.get(self.checkpoint_id)
-        self._number = 0 if self._head is None else _read_checkpoint(self.checkpoint_id, self._head)["number"]
+        found = None if self._head is None else _read_checkpoint(self.checkpoint_id, self._head)
+        self._number = 0 if found is None else found["number"]
+        return found
 
     # --- going on ---
 
@@ -149,7 +158,7 @@ class Keeping:
             now, answered = await asyncio.gather(self.vault.get(name), self.vault.get(answered_key(name, found["number"])))
             if now == head and answered is None:
                 self._head, self._number = head, found["number"]
-                self._answering = answered_key(name, found["number"])
+                self._answer = answered_key(name, found["number"])
                 self.image = await self._image_of(found)
                 return
             await self.close()
@@ -159,6 +168,7 @@ class Keeping:
                 msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
                 raise ResumeError(msg, run=found["run"])
         await self._branch(name, number, head)
+        await self.lease(system)
 
     async def _branch(self, name: str, number: int, head: bytes) -> None:
         """Go on from an earlier save, or from one that was answered: as another run."""
@@ -189,6 +199,7 @@ class Keeping:
                 raise CheckpointError(msg, run=found["run"])
             image = replay(records[:count])
             self._records = len(records)
+            self._is_whole = count == len(records)  # behind it is what somebody wanted who was lost before his first step
         if image["format"] > FORMAT:
             msg = f"checkpoint {self.checkpoint_id!r} was written by a newer version of understudy. Update it."
             raise CheckpointError(msg)
@@ -202,7 +213,7 @@ class Keeping:
         rebuild(image, ledger)
         find_nodes(self._root, image["shape"], _at_work(ledger))
         if self.journal is not None:
-            if self._records:
+            if self._records and self._is_whole:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(ledger, self._root))
@@ -213,11 +224,10 @@ class Keeping:
             for invocation in _at_work(ledger):
                 self.journal.touch(invocation)
             self.journal.mark("resumed", self._number or 0)
-            answering, self._answering = self._answering, None  # that it goes on is no step yet
-            await asyncio.gather(self.flush(ledger), self._open())
-            self._answering = answering
+            await asyncio.gather(self._open(), self.flush(ledger))  # which is no step yet
             if self._number is None:
                 await self._look_for_saves()
+        self._answering = self._answer
 
     async def read_unfinished(self) -> bool:
         """Get the image of a run that nobody works on any more. Returns False if there is nothing to continue."""
@@ -231,7 +241,7 @@ class Keeping:
             answered = await self.vault.get(answered_key(self.checkpoint_id, found["number"]))
             if found["run"] != self.run_id or answered is not None:
                 return False
-            self._answering = answered_key(self.checkpoint_id, found["number"])
+            self._answer = answered_key(self.checkpoint_id, found["number"])
             self.image = await self._image_of(found)
             return True
         records = await self.vault.read(journal_key(self.run_id))
@@ -239,11 +249,16 @@ class Keeping:
             return False
         self.image = replay(records)
         self._records = len(records)
-        await self._look_for_saves()
+        last = await self._look_for_saves()
         mark = self.image["mark"]
         if mark is not None and mark[0] == "drained":
-            self._answering = answered_key(self.checkpoint_id, mark[1])
-        elif mark is not None and mark[0] != "resumed":
+            self._answer = answered_key(self.checkpoint_id, mark[1])
+        elif mark is not None and mark[0] == "resumed":
+            if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]):
+                answer = answered_key(self.checkpoint_id, mark[1])
+                if await self.vault.get(answer) is None:
+                    self._answer = answer  # whoever gave it was lost before his first step; it counts from now on
+        elif mark is not None:
             if mark[0] in ("interrupted", "cancelled") and mark[1] > (self._number or 0):
                 await self._save(mark[1], self._place())  # it had come so far, and no further
             return False
@@ -273,6 +288,7 @@ class Keeping:
         if self._number is None:
             await self._look_for_saves()
         number = (self._number or 0) + 1
+        self._is_behind = True
         if self.journal is not None:
             self.journal.mark(kind, number)
             await self.flush(ledger)
@@ -283,6 +299,7 @@ class Keeping:
             assert image is not None
             await self.segments.shorten(image, self.run_id)
             await self._save(number, {"image": image})
+        self._is_behind = False
         if kind == "drained":
             await self._open()
 
@@ -301,10 +318,14 @@ class Keeping:
     async def finish(self, *, unfinished: bool) -> None:
         """The run has ended. If it is unfinished, somebody is to find it."""
         try:
-            if not unfinished and self._opened:
-                await self.vault.delete(open_key(self._root.name, self.run_id))
+            if unfinished:
+                return
+            if self._answering is not None:
+                await self.vault.create(self._answering, b"\x01")  # it has come to its end without a step
+            if self._opened and not (self.journal is not None and self._is_behind):
                 if self.journal is not None and not self._number:
                     await self.vault.delete(journal_key(self.run_id))  # nobody can go back to it
+                await self.vault.delete(open_key(self._root.name, self.run_id))
         finally:
             await self.close()
 

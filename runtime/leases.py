@@ -328,16 +328,15 @@ def keeper_of(system: ActorSystem) -> LeaseKeeper:
 
 def is_gone(owner: str, key: str) -> bool:
     """Whether it is certain that this owner does not work on that any more."""
-    keeper = _keepers.get(owner)
-    if keeper is not None:
-        return not keeper.holds(key)
     process, _, _ = owner.rpartition("/")
+    this = _this_process()
+    if process == this:  # of one that it was forked from it has keepers, too, which know nothing any more
+        keeper = _keepers.get(owner)
+        return keeper is None or not keeper.holds(key)
     host, _, rest = process.partition("/")
-    here, _, own = _this_process().partition("/")
+    here, _, _ = this.partition("/")
     if host != here:
         return False  # of another machine nothing is certain
-    if rest == own:
-        return True  # of this process, and its keeper is no more
     pid, _, started = rest.partition("/")
     return not pid.isdigit() or _started(int(pid)) != started
 

@@ -46,7 +46,8 @@ async def _claim(vault: Vault, root: Node, system: ActorSystem, key: str, run_id
         if not await keeping.lease(system):
             return None
         try:
-            if await keeping.read_unfinished():
+            # Whoever had it until now may just have finished it.
+            if await vault.get(key) is not None and await keeping.read_unfinished():
                 return keeping
             await keeping.finish(unfinished=False)
         except BaseException:

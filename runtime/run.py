@@ -189,8 +189,8 @@ class Run:
             record.unwanted = True
         if self._supervisor is not None and self._supervisor.is_alive():
             self._supervisor.tell(CancelRun(reason, mode, timeout))
-            if not record.is_open or (mode == "immediate" and record.outcome is not None):
-                self._supervisor.cancel()  # it may be in a hook that does not end, or wait for a store
+            if record.may_be_cut:
+                self._supervisor.cancel()
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it, on the run's own loop, when nothing of it is left; now, if that is so."""

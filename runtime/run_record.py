@@ -38,6 +38,7 @@ class RunRecord:
         "_waiting",
         "agent_name",
         "has_ended",
+        "in_hooks",
         "is_open",
         "outcome",
         "problem",
@@ -58,6 +59,7 @@ class RunRecord:
         self.problem: Exception | None = None  # why it could not begin
         self.is_open = False  # whether it has begun
         self.unwanted = False  # whether it is to end before it begins, if it has not begun
+        self.in_hooks = False  # whether the supervisor is in a hook at the end, which may go on for ever
         self.has_ended = False  # whether nothing will come any more
         self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
@@ -128,6 +130,11 @@ class RunRecord:
         )
 
     # --- for the Run ---
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether what the supervisor is at may be cancelled: not what keeps the run."""
+        return self.in_hooks or not self.is_open
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""

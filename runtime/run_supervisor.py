@@ -273,6 +273,12 @@ class RunSupervisor(Actor):
         return None
 
     async def _say_end(self) -> None:
+        try:
+            await self._keep_end()
+        finally:
+            finish_last(self._cell)
+
+    async def _keep_end(self) -> None:
         context, ledger = self._ledger.context, self._ledger
         try:
             if ledger.turn is not None:
@@ -287,10 +293,8 @@ class RunSupervisor(Actor):
                 await ledger.keeping.finish(unfinished=self._unfinished)
         except CheckpointError:
             logger.exception("The end of run %s could not be kept; it may be found as unfinished.", context.run_id)
-        try:
-            await call_hooks(context.hooks, None, "on_run_end", None, context, self._ledger.record.make_result())
-        finally:
-            finish_last(self._cell)
+        ledger.record.in_hooks = True
+        await call_hooks(context.hooks, None, "on_run_end", None, context, ledger.record.make_result())
 
     async def _ends(self, reply: Any) -> None:
         if inspect.iscoroutine(reply):
@@ -304,8 +308,8 @@ class RunSupervisor(Actor):
         record.unwanted = True
         with contextlib.suppress(ActorDeadError):
             self.actor_ref.tell(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
-        if record.outcome is not None or not record.is_open:
-            self.actor_ref.cancel()  # it may be in a hook that does not end, or wait for a store
+        if record.may_be_cut:
+            self.actor_ref.cancel()
 
     def _cancel(self, request: CancelRun) -> Any:
         stage = self._stage

@@ -203,7 +203,7 @@ class Stage:
         if not parent.playing and parent.ended is not None:
             (last, transfer), parent.ended = parent.ended, None
             return self._follow(parent, last, transfer)
-        return self._supervisor.look_over()
+        return self._supervisor.look_parked()
 
     def _note_end(self, seat: Seat, parent: Invocation, outcome: Outcome) -> None:
         """Remember how it has ended, for its caster may ask for it again."""

@@ -7,11 +7,11 @@ between processes is then done within this one. It must never keep anything of a
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from .either import settled
 from .errors import CheckpointError, StoreError, UsageError, text_of
 from .leases import LEASE_SECONDS, is_gone
 from .stores.memory import MemoryStore
@@ -68,6 +68,9 @@ _PREEMPT: Final = f"{RESERVED}preempt:"
 
 # What stores of three methods do not have, for as long as such a store lives: who works on what, and what was created.
 _beside: Final[WeakKeyDictionary[Any, MemoryStore]] = WeakKeyDictionary()
+
+_ANSWER_SECONDS: Final = 60.0
+"""After which a store that does not answer has failed: whoever waits for it must not wait for ever."""
 
 _LEAST: Final = ("get", "set", "delete")
 _JOURNAL: Final = ("append", "read", "keys")
@@ -153,14 +156,21 @@ class Vault:
 
     async def _do(self, method: Any, *args: Any) -> Any:
         """Call the store. What it raises is a StoreError, unless it is one of ours."""
+        limit: asyncio.Timeout | None = None
         try:
-            return await settled(method(*args))
+            answer = method(*args)
+            if not inspect.isawaitable(answer):
+                return answer
+            async with asyncio.timeout(_ANSWER_SECONDS) as limit:
+                return await answer
         except (CheckpointError, UsageError, asyncio.CancelledError):
             raise
         except Exception as error:
             name = getattr(method, "__name__", "a method")
             what = f" for {args[0]!r}" if args and isinstance(args[0], str) else ""
-            msg = f"the store {type(self.store).__name__} failed at {name}{what}: {type(error).__name__}: {text_of(error)}"
+            late = limit is not None and limit.expired()
+            why = f"it has not answered within {_ANSWER_SECONDS:g} s" if late else f"{type(error).__name__}: {text_of(error)}"
+            msg = f"the store {type(self.store).__name__} failed at {name}{what}: {why}"
             raise StoreError(msg) from error
 
 

@@ -16,6 +16,12 @@ from understudy.runtime import directory
 from .programs.servers import PostgresServer, RedisServer
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the soak test goes on, and with which dice."""
+    parser.addoption("--soak-seconds", type=float, default=15.0, help="how long the soak test goes on")
+    parser.addoption("--soak-seed", type=int, default=None, help="with which dice: a failure says")
+
+
 def pytest_collection_finish() -> None:
     """What was imported is there to stay: the tests collect garbage thousands of times, and need not look at it each time."""
     gc.collect()

@@ -1,0 +1,86 @@
+"""A service under load for as long as one likes: nothing is left of it, nothing grows, and each session holds what was sent.
+
+A minute of it is a part of what has to pass: `pytest tests/test_soak.py --soak-seconds 60`.
+"""
+
+import asyncio
+import gc
+import logging
+import random
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from understudy.runtime import ActorSystem, SQLiteStore
+
+from .soak import FailingStore, Load
+
+SENDERS = 24
+ROUNDS = 6
+STEADY = 1.03
+"""Of all objects: what is kept for speed fills up slowly."""
+
+
+def files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def objects():
+    for _ in range(3):
+        gc.collect()
+    return len(gc.get_objects())
+
+
+async def soak(path, seconds, seed):
+    dice = random.Random(seed)
+    store = FailingStore(SQLiteStore(path), dice, 0.0)
+    sizes, done, tasks = [], {}, asyncio.all_tasks()
+    async with store.store, ActorSystem() as system:
+        for _ in range(ROUNDS):
+            load = Load(system, store, dice)
+            store.share = 0.01
+            end = time.monotonic() + seconds / ROUNDS
+            await asyncio.gather(*(load.work(lambda end=end: time.monotonic() > end) for _ in range(SENDERS)))
+            await load.end_unfinished()
+            await load.check_sessions()
+            for _ in range(1000):  # the last lease may be on its way back
+                stats = system.stats()
+                if not stats.actors:
+                    break
+                await asyncio.sleep(0.001)
+            assert stats.actors == 0, f"actors left: {stats}"
+            assert asyncio.all_tasks() == tasks
+            assert await store.keys("understudy:open:") == []
+            for key in await store.keys(""):
+                await store.delete(key)
+            for name, count in load.done.items():
+                done[name] = done.get(name, 0) + count
+            del load, stats
+            sizes.append((objects(), files(), threading.active_count()))
+    return sizes, done, store.failures
+
+
+@pytest.mark.slow
+def test_g05_under_load_nothing_is_left_nothing_grows_and_nothing_is_lost(run, tmp_path, pytestconfig, caplog):
+    caplog.set_level(logging.CRITICAL, "understudy")  # what is logged is kept by the test, and would grow
+    seconds, seed = pytestconfig.getoption("--soak-seconds"), pytestconfig.getoption("--soak-seed")
+    seed = random.randrange(10**6) if seed is None else seed
+    print(f"--soak-seed {seed}")
+    path = tmp_path / "soak.db"
+    sizes, done, failures = run(soak(str(path), seconds, seed))
+    print(done, failures, sizes)
+    for what in ("run completed", "resumed", "went on", "left", "said", "store failed", "recovered: completed"):
+        assert done.get(what), f"nothing came of {what!r}: {done}"
+    assert failures > 10
+    warm, last = sizes[1], sizes[-1]
+    assert last[0] <= warm[0] * STEADY, f"objects grow: {sizes}"
+    assert last[1:] == warm[1:], f"files or threads grow: {sizes}"
+    with sqlite3.connect(path) as connection:
+        for table in ("entries", "contents", "records"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+        (leases,) = connection.execute("SELECT count(*) FROM leases").fetchone()
+        assert leases < failures, "only those are left, until they expire, that the store failed to take back"
+    connection.close()
