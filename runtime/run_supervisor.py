@@ -72,6 +72,8 @@ class RunSupervisor(Actor):
         return self._flushed(reply) if self._ledger.waits else reply
 
     def _handle(self, message: Any) -> Any:
+        if self._cell.system.closing:
+            return OVER  # what its agents come to now is no end of theirs: a run that is kept is continued from where it stood
         kind, stage = type(message), self._stage
         if kind is Emitted:
             return self._emitted(message.invocation, message.event)
