@@ -17,7 +17,11 @@ from ..runtime.errors import ToolError
 from .tool import Tool
 from .tool_context import ToolContext
 
-__all__ = ["ApprovalRequest", "Approve", "Deny", "approved"]
+__all__ = ["ApprovalRequest", "Approve", "Denied", "Deny", "approved"]
+
+
+class Denied(ToolError):
+    """Somebody has said no. That is an answer, and no failure of the tool: the model is told, whatever becomes of errors."""
 
 
 @register_type(name="Approve")
@@ -66,7 +70,7 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     if answer is False or isinstance(answer, Deny):
         reason = answer.reason if isinstance(answer, Deny) else ""
         msg = f"the call of {call.name} was denied{f': {reason}' if reason else ''}"
-        raise ToolError(msg, agent=context.agent_name, message=call)
+        raise Denied(msg, agent=context.agent_name, message=call)
     if isinstance(answer, Approve) and answer.arguments is not None:
         given = answer.arguments
         return ToolCall(call.id, call.name, given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False))

@@ -115,7 +115,7 @@ class ChatModelAgent(Agent):
 
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:
         tools = self.setup(node).policy.tools
-        for pending in (invocation.pending or {}).values():
+        for pending in (*(invocation.pending or {}).values(), *(answer.pending for answer in (invocation.answers or {}).values())):
             step = pending.context.address[-1] if pending.context.address else None
             if step is not None and step.kind == "tool" and step.name not in tools:
                 return f"agent {self.name!r} has no tool {step.name!r} any more, a call of which waits for an answer. Its tools: {sorted(tools)}."

@@ -19,7 +19,7 @@ from ..runtime.errors import AgentError, ToolError, text_of
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
-from .approval import approved
+from .approval import Denied, approved
 from .tool import Tool, ToolArgumentsError
 from .tool_context import ToolContext, ToolInterrupted
 from .tool_result import tool_content
@@ -168,7 +168,7 @@ class Round:
             error.agent = error.agent or agent.agent_name
             error.run = error.run or agent.run_id
             context.forget_action()
-            if self._policy.raises:
+            if self._policy.raises and not isinstance(error, Denied):
                 self._errors.append(error)
                 return
             content = str(error)

@@ -32,6 +32,8 @@ FORMAT: Final = 1
 
 _NOTHING: Final[Mapping[str, int]] = {}
 
+# Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
+
 # What a frame holds of its invocation, where it is something.
 _KEPT: Final = ("state", "notes", "outcome", "transfer", "broke", "pending", "answers", "resumed")
 
@@ -46,7 +48,7 @@ def draw_header(ledger: Ledger, root: Node) -> dict[str, Any]:
         "shape": shape_of(root),
         "session_id": context.session_id,
         "fresh": ledger.fresh,
-        "input": (ledger.given.messages, ledger.given.streaming),
+        "input": [[*ledger.given.messages], ledger.given.streaming],
         "options": plain_options(context.options),
         "skip_transfers": context.skip_transfers,
         **counters_of(ledger),
@@ -99,8 +101,8 @@ def walk(seat: Seat) -> Iterator[Invocation]:
                 yield from walk(below)
 
 
-def row_of(entry: Entry) -> tuple[Any, ...]:
-    return (entry.agent_name, entry.run_path, entry.invocation_id, entry.message)
+def row_of(entry: Entry) -> list[Any]:
+    return [entry.agent_name, [*entry.run_path], entry.invocation_id, entry.message]
 
 
 def frame_of(invocation: Invocation) -> dict[str, Any]:
@@ -109,9 +111,9 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
     parent = seat.parent
     frame: dict[str, Any] = {
         "slot": seat.slot,
-        "names": invocation.names,
-        "place": invocation.node.place if invocation.node is not None else invocation.place,
-        "path": invocation.run_path,
+        "names": [*invocation.names],
+        "place": [*(invocation.node.place if invocation.node is not None else invocation.place)],
+        "path": [*invocation.run_path],
         "lane": invocation.lane.id,
         "since": invocation.since,
     }
@@ -119,11 +121,11 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
         frame["in"] = parent.id
         if seat.scope is not parent.seat.scope:
             scope = seat.scope
-            frame["scope"] = (scope.input.messages, scope.input.streaming, scope.shown, scope.last_message)
+            frame["scope"] = [[*scope.input.messages], scope.input.streaming, scope.shown, scope.last_message]
     places = (("loop", seat.loop), ("seat_broke", seat.broke or None), ("tool", seat.tool))
     frame.update((name, value) for name, value in places if value is not None)
     if invocation.given is not None:
-        frame["given"] = (invocation.given.messages, invocation.given.streaming)
+        frame["given"] = [[*invocation.given.messages], invocation.given.streaming]
     frame.update((name, value) for name in _KEPT if (value := getattr(invocation, name)) is not None and value is not False)
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]

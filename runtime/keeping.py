@@ -155,7 +155,7 @@ class Keeping:
             if not await self.lease(system):
                 msg = f"checkpoint {name!r} is already answered: somebody else is continuing it at this moment, or the run is still alive."
                 raise ResumeError(msg, run=self.run_id)
-            now, answered = await asyncio.gather(self.vault.get(name), self.vault.get(answered_key(name, found["number"])))
+            now, answered = await self.vault.get_both(name, answered_key(name, found["number"]))
             if now == head and answered is None:
                 self._head, self._number = head, found["number"]
                 self._answer = answered_key(name, found["number"])
@@ -272,11 +272,13 @@ class Keeping:
         if self._answering is not None:
             key, self._answering = self._answering, None
             if not await self.vault.create(key, b"\x01"):
-                msg = f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile."
-                raise ResumeError(msg, run=self.run_id)
+                raise self._answered_meanwhile()
         if record is not None:
             self._records += 1
             await self.vault.append(journal_key(self.run_id), [record])
+
+    def _answered_meanwhile(self) -> ResumeError:
+        return ResumeError(f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile.", run=self.run_id)
 
     @property
     def must_write(self) -> bool:
@@ -294,11 +296,14 @@ class Keeping:
             await self.flush(ledger)
             await self._save(number, self._place())
         else:
-            if self._answering is not None:
-                await self.flush(ledger)
+            answering, self._answering = self._answering, None
+            if answering is not None and await self.vault.get(answering) is not None:
+                raise self._answered_meanwhile()
             assert image is not None
             await self.segments.shorten(image, self.run_id)
             await self._save(number, {"image": image})
+            if answering is not None:
+                await self.vault.create(answering, b"\x01")  # not before: lost in between, it would wait for nothing
         self._is_behind = False
         if kind == "drained":
             await self._open()

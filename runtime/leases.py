@@ -13,6 +13,7 @@ import os
 import socket
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from uuid import uuid4
@@ -343,7 +344,12 @@ def is_gone(owner: str, key: str) -> bool:
 
 def _this_process() -> str:
     """A name that no other process ever has: what machine or container it is in, its number there, and when it began."""
-    return f"{_machine()}/{os.getpid()}/{_started(os.getpid())}"
+    return _process(os.getpid())
+
+
+@lru_cache(maxsize=1)  # of this process: one that was forked has another number
+def _process(pid: int) -> str:
+    return f"{_machine()}/{pid}/{_started(pid)}"
 
 
 def _machine() -> str:

@@ -152,9 +152,10 @@ def plain_options(options: tuple[Options, ...]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for one in options:
         kind = _KINDS.get(type(one))
-        if kind is not None and _can_be_kept(one.values):
+        if kind is not None:
+            values = one.values if _can_be_kept(one.values) else {name: value for name, value in one.values.items() if _can_be_kept(value)}
             tools = one.tools if isinstance(one, ToolOptions) else None
-            rows.append((kind, None if one.agents is None else sorted(one.agents), None if tools is None else sorted(tools), dict(one.values)))
+            rows.append((kind, None if one.agents is None else sorted(one.agents), None if tools is None else sorted(tools), dict(values)))
     return rows
 
 

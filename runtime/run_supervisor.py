@@ -19,7 +19,6 @@ from .errors import ActorDeadError, CheckpointError, RunCancelled, UnderstudyErr
 from .events import AgentEvent
 from .hooks import call_hooks
 from .image import draw, walk
-from .interrupt import InterruptContext
 from .invocation import Invocation
 from .ledger import Ledger
 from .monitor import logger
@@ -27,7 +26,7 @@ from .outcome import CANCELLED, Outcome
 from .protocol import CancelCast, CancelChildren, CancelRun, Cast, Crashed, Emitted, EmittedSoon, Ended, JoinLanes, Noted, Open, Parked
 from .session import bind_session
 from .stage import Stage
-from .stopping import Wish
+from .stopping import Wish, stopped_at
 from .supervision import Directive, Stop
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ class RunSupervisor(Actor):
             await opening(self._ledger, self._cell.system, self.stop_run)
             self._begin()
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
+            if isinstance(problem, UnderstudyError):
+                problem.run = problem.run or self._ledger.context.run_id
             record.problem = problem
             self._stage.over = True
             if self._ledger.keeping is not None:
@@ -202,6 +203,8 @@ class RunSupervisor(Actor):
         if outcome.kind == "cancelled" and outcome.error is None and not invocation.cancelled and not self._stage.over:
             # Not by us: its own code has done it, or whoever ends the loop.
             error = self._ledger.attributed(asyncio.CancelledError("its task was cancelled, and not by the run"), invocation.node)
+            if self._ledger.keeping is not None:
+                return self._give_up(error)  # nothing of that is kept: it goes on from where it stood
             self._ledger.write(invocation, AgentEvent(error=error))
             outcome = Outcome("failed", error)
         return self._stage.ended(invocation, outcome, ended.transfer)
@@ -242,10 +245,13 @@ class RunSupervisor(Actor):
     async def _suspend(self, keeping: Any) -> None:
         """Keep the run as it stands, then show what it waits for."""
         problem: Exception | None = None
+        ledger = self._ledger
+        ledger.seq += len(ledger.held)  # what is shown after the save has its numbers in it already
         try:
-            await keeping.save(self._ledger, "interrupted", self._image())
+            await keeping.save(ledger, "interrupted", self._image())
         except CheckpointError as error:
             problem = error
+        ledger.seq -= len(ledger.held)
         self._rest(problem)
         await self._ends(self.look_over())
 
@@ -345,7 +351,7 @@ class RunSupervisor(Actor):
         """End all that is under way, and keep the run as it stood. It ends when all of it has ended."""
         ledger, stage = self._ledger, self._stage
         error = RunCancelled(f"run cancelled: {reason}", run=ledger.context.run_id, agent=ledger.record.agent_name)
-        error.contexts = self._stopped_at()
+        error.contexts = stopped_at(ledger.root) if ledger.root is not None and ledger.record.is_open else ()
         keeping = ledger.keeping
         image = None
         kept = keeping is not None and ledger.record.is_open and ledger.root is not None and not self._is_lost
@@ -353,7 +359,9 @@ class RunSupervisor(Actor):
             if keeping.journal is not None and ledger.root is not None:
                 for invocation in walk(ledger.root):
                     keeping.journal.touch(invocation)
+            ledger.seq += 1  # that it was cancelled is shown after the save
             image = self._image()
+            ledger.seq -= 1
         stage.end_all()
         self._unfinished = unfinished or (keeping is not None and keeping.recovered and not ledger.record.is_open)
         if kept:
@@ -361,24 +369,14 @@ class RunSupervisor(Actor):
         self._say_cancelled(error, None)
         return self.look_over()
 
-    def _stopped_at(self) -> tuple[InterruptContext, ...]:
-        """Where the run goes on from: each agent that was at work by itself, and whatever waits for an answer already."""
-        if self._ledger.root is None or not self._ledger.record.is_open:
-            return ()
-        contexts: list[InterruptContext] = []
-        for invocation in walk(self._ledger.root):
-            if invocation.pending:
-                contexts += [pending.context for pending in invocation.pending.values()]
-            elif invocation.node is not None and not invocation.playing:
-                contexts.append(invocation.interrupted("cancelled"))
-        return tuple(contexts)
-
     async def _keep_stopped(self, keeping: Any, image: dict[str, Any] | None, error: RunCancelled) -> None:
         problem: Exception | None = None
         try:
+            self._ledger.seq += 1
             await keeping.save(self._ledger, "drained" if self._unfinished else "cancelled", image)
         except CheckpointError as failure:
             problem = failure
+        self._ledger.seq -= 1
         self._say_cancelled(error, problem)
         await self._ends(self.look_over())
 

@@ -14,7 +14,7 @@ from .errors import CheckpointError
 if TYPE_CHECKING:
     from .invocation import Invocation
 
-__all__ = ["find_nodes", "shape_of"]
+__all__ = ["find_below", "find_nodes", "shape_of"]
 
 
 def shape_of(node: Node) -> tuple[Any, ...]:
@@ -33,35 +33,60 @@ def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:
         raise CheckpointError(msg)
     known = dict(_places(shape, ()))
     for invocation in invocations:
+        tree = root if invocation.seat.parent is None else _tree_around(invocation)
+        if tree is not None and _find(invocation, tree) and tree is root:
+            _compare(invocation.node, known.get(tuple(invocation.place)))
+
+
+def find_below(tree: Node, invocations: list[Invocation]) -> None:
+    """The same for an agent that was cast and stands in no tree, now that its caster has given it again, and for those below it."""
+    first = invocations[0]
+    if not _find(first, tree):
+        raise _gone(first, tree)
+    for invocation in invocations[1:]:
+        around = _tree_around(invocation)
+        if around is not None:
+            _find(invocation, around)
+
+
+def _tree_around(invocation: Invocation) -> Node | None:
+    """The root of the tree in which it is to be looked for; None, if its caster gives that again."""
+    parent = invocation.seat.parent
+    assert parent is not None
+    if parent.node is None:
+        return None
+    if invocation.seat.scope is parent.seat.scope:
+        return parent.node.root
+    tool = invocation.seat.tool
+    tree: Node | None = None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
+    if tree is None:
+        name = "?" if tool is None else tool.name
+        msg = f"the agents have changed: {parent.node.name!r} has no tool {name!r} any more that calls the agent {invocation.names[0]!r}."
+        raise CheckpointError(msg, agent=parent.node.name)
+    return tree
+
+
+def _find(invocation: Invocation, tree: Node) -> bool:
+    """Give it its place. Returns False if it never stood in that tree."""
+    node = tree.find(invocation.place)
+    if node is None:
         parent = invocation.seat.parent
-        if parent is None:
-            tree: Node | None = root
-        elif parent.node is None:
-            continue  # below one that its caster gives again
-        elif invocation.seat.scope is not parent.seat.scope:
-            tool = invocation.seat.tool
-            tree = None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
-            if tree is None:
-                name = "?" if tool is None else tool.name
-                msg = f"the agents have changed: {parent.node.name!r} has no tool {name!r} any more that calls the agent {invocation.names[0]!r}."
-                raise CheckpointError(msg, agent=parent.node.name)
-        else:
-            tree = parent.node.root
-        assert tree is not None
-        node = tree.find(invocation.place)
-        if node is None:
-            if invocation.place[0] != tree.name:
-                continue  # it stood in no tree
-            where = " / ".join(invocation.place)
-            msg = f"the agents have changed: there is no agent {where} any more, which is to go on. What there is: {_drawn(shape_of(tree))}."
-            raise CheckpointError(msg, agent=invocation.place[-1])
-        if tree is root:
-            _compare(node, known.get(tuple(invocation.place)))
-        invocation.node = node
-        problem = node.agent.problem_with(node, invocation)
-        if problem is not None:
-            msg = f"the agents have changed: {problem}"
-            raise CheckpointError(msg, agent=node.name)
+        in_call = parent is not None and invocation.seat.scope is not parent.seat.scope  # who is called as a tool stands in the tool's tree
+        if invocation.place[0] != tree.name and not in_call:
+            return False
+        raise _gone(invocation, tree)
+    invocation.node = node
+    problem = node.agent.problem_with(node, invocation)
+    if problem is not None:
+        msg = f"the agents have changed: {problem}"
+        raise CheckpointError(msg, agent=node.name)
+    return True
+
+
+def _gone(invocation: Invocation, tree: Node) -> CheckpointError:
+    where = " / ".join(invocation.place)
+    msg = f"the agents have changed: there is no agent {where} any more, which is to go on. What there is: {_drawn(shape_of(tree))}."
+    return CheckpointError(msg, agent=invocation.place[-1])
 
 
 def _compare(node: Node, before: Any) -> None:

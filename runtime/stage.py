@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .agent_actor import AgentActor
 from .delivery import finish, hand
-from .errors import AgentError, CheckpointError, MaxTransfersExceeded, TransferError
+from .errors import AgentError, MaxTransfersExceeded, TransferError
 from .events import AgentEvent
+from .image import walk
 from .invocation import Invocation, Scope, Seat
 from .ledger import Ledger
 from .outcome import CANCELLED, Outcome
 from .protocol import CancelCast, Cast, Perform
+from .shape import find_below
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -71,11 +73,7 @@ class Stage:
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Let an agent go on that has no actor."""
         if invocation.node is None:
-            node = tree.root.find(invocation.place)
-            if node is None:
-                msg = f"agent {invocation.place[-1]!r} was to go on, and there is no {' / '.join(invocation.place)} any more under {tree.root.name!r}."
-                raise CheckpointError(msg, run=self._ledger.context.run_id, agent=tree.name)
-            invocation.node = node
+            find_below(tree.root, list(walk(invocation.seat)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
             invocation.outcome = None
         self._begin(invocation)
@@ -95,12 +93,13 @@ class Stage:
         if self.stopping:
             parent.parked = True
             return self._supervisor.look_parked()
-        parent.playing += 1
         if known is not None:
-            known.future = request.reply
             assert known.occupant is not None
-            self._wake(known.occupant, request.node)
+            self._wake(known.occupant, request.node)  # which may find that it cannot
+            known.future = request.reply
+            parent.playing += 1
             return None
+        parent.playing += 1
         scope = request.scope or parent.seat.scope
         loop = request.loop if request.loop is not None else parent.seat.loop if request.scope is None else None
         seat = Seat(parent, request.slot, scope, request.tool, loop, request.reply)

@@ -1,18 +1,23 @@
 """How a run is ended before its end: at once, or at the next safe point.
 
-Owns: the wishes of those who have cancelled it, and what they come to together: what is immediate wins, the earliest deadline counts. It must never
-end anything itself.
+Owns: where it stood then, and the wishes of those who have cancelled it, and what they come to together: what is immediate wins, the earliest
+deadline counts. It must never end anything itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .clock import Clock, Timer
+from .image import walk
+from .interrupt import InterruptContext
 from .protocol import CancelMode, CancelRun
 
-__all__ = ["Wish"]
+if TYPE_CHECKING:
+    from .invocation import Seat
+
+__all__ = ["Wish", "stopped_at"]
 
 
 class Wish:
@@ -44,3 +49,14 @@ class Wish:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def stopped_at(root: Seat) -> tuple[InterruptContext, ...]:
+    """Where a run goes on from: each agent that was at work by itself, and whatever waits for an answer already."""
+    contexts: list[InterruptContext] = []
+    for invocation in walk(root):
+        if invocation.pending:
+            contexts += [pending.context for pending in invocation.pending.values()]
+        elif invocation.node is not None and not invocation.playing:
+            contexts.append(invocation.interrupted("cancelled"))
+    return tuple(contexts)
