@@ -1,4 +1,4 @@
-"""A tool: the model asks for it, a plain function answers, and the model says what it makes of that.
+"""A tool that asks the user: the run is interrupted there, and is resumed, maybe much later, with what the user has answered.
 
 python examples/books.py
 """
@@ -6,15 +6,12 @@ python examples/books.py
 import asyncio
 
 from models import model
-from show import show
+from show import ask, show
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Runner, ToolCalls
+from understudy.actors import ChatModelAgent, ToolContext, tool
+from understudy.runtime import MemoryStore, Runner, ToolCalls
 
-BOOKS = {
-    "fantasy": [("The Hobbit", 310), ("Jonathan Strange & Mr Norrell", 782)],
-    "mystery": [("The Hound of the Baskervilles", 256)],
-}
+BOOKS = {"fantasy": {"The Hobbit": 310, "Jonathan Strange & Mr Norrell": 782}, "mystery": {"The Hound of the Baskervilles": 256}}
 
 
 @tool
@@ -25,14 +22,21 @@ def search_books(genre: str, max_pages: int = 1000) -> list[str]:
         genre: such as fantasy or mystery
         max_pages: the longest that the book may be
     """
-    return [title for title, pages in BOOKS.get(genre.lower(), []) if pages <= max_pages]
+    return [title for title, pages in BOOKS.get(genre.lower(), {}).items() if pages <= max_pages]
+
+
+@tool
+def ask_for_clarification(question: str, context: ToolContext) -> str:
+    """Ask the user, when the request is ambiguous, or lacks what is needed to go on."""
+    return str(context.interrupt(question))  # the run waits here; when it is resumed, this is the answer
 
 
 recommender = ChatModelAgent(
     name="BookRecommender",
-    instruction="You recommend books. Look for them with search_books, and recommend one that it has found.",
-    tools=[search_books],
+    instruction="You recommend books. Look for them with search_books, and recommend one that it has found. If you do not know what the user likes, ask.",
+    tools=[ask_for_clarification, search_books],
     model=model(
+        ToolCalls(ask_for_clarification={"question": "Which genre do you like, and how long may it be?"}),
         ToolCalls(search_books={"genre": "fantasy", "max_pages": 400}),
         "Read The Hobbit: a fantasy of 310 pages.",
     ),
@@ -40,8 +44,15 @@ recommender = ChatModelAgent(
 
 
 async def main() -> None:
-    async for event in Runner(recommender).query("Recommend a fantasy book to me, of 400 pages at most."):
-        show(event)
+    runner = Runner(recommender, store=MemoryStore())
+    run = runner.query("Recommend a book to me.", checkpoint_id="1")
+    while True:
+        async for event in run:
+            show(event)
+        waiting = (await run).interrupts
+        if not waiting:
+            break
+        run = runner.resume("1", data=ask(waiting[0].info, "fantasy, 400 pages at most"))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ With a key: OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL for another pro
 """
 
 import sys
+from collections.abc import Callable
 from functools import cache
 
-from understudy.runtime import ChatModel, ScriptedModel, ToolCalls, UsageError, model_from_env
+from understudy.runtime import ChatModel, ModelRequest, ScriptedModel, ToolCalls, UsageError, model_from_env
 
 
-def model(*replies: str | ToolCalls) -> ChatModel:
+def model(*replies: str | ToolCalls | Callable[[ModelRequest], str | ToolCalls]) -> ChatModel:
     """The model of the environment, or one that gives these replies, one after the other."""
     return real_model() or ScriptedModel(replies)
 

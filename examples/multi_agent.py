@@ -1,4 +1,4 @@
-"""A router that hands over, an agent with a tool, and two agents at once.
+"""A router that hands over, agents with tools, two agents at once, and a booking that somebody has to approve: the run is interrupted, and resumed.
 
 python examples/multi_agent.py
 """
@@ -6,16 +6,22 @@ python examples/multi_agent.py
 import asyncio
 
 from models import model
-from show import show
+from show import ask, show
 
 from understudy.actors import ChatModelAgent, Parallel, tool
-from understudy.runtime import Runner, ToolCalls
+from understudy.runtime import MemoryStore, Runner, ToolCalls
 
 
 @tool
 def get_weather(city: str) -> str:
     """Get the current weather of a city."""
     return f"25°C and sunny in {city}"
+
+
+@tool(needs_approval=True)
+def book_flight(city: str) -> str:
+    """Book a flight to a city."""
+    return f"flight UA 7 to {city} is booked"
 
 
 weather = ChatModelAgent(
@@ -28,25 +34,33 @@ weather = ChatModelAgent(
 food = ChatModelAgent(name="Food", instruction="Name one dish of the place, in one sentence.", model=model("Try the ratatouille."))
 sights = ChatModelAgent(name="Sights", instruction="Name one sight of the place, in one sentence.", model=model("See the Sainte-Chapelle."))
 guide = Parallel(name="Guide", description="knows what to see and to eat in a place", sub_agents=[food, sights])
-
+travel = ChatModelAgent(
+    name="Travel",
+    description="books flights",
+    instruction="Book what you are asked for with book_flight, without asking back: the user is asked to approve it.",
+    tools=[book_flight],
+    model=model(ToolCalls(book_flight={"city": "Paris"}), "Your flight to Paris is booked: UA 7."),
+)
 router = ChatModelAgent(
     name="Router",
     instruction="Hand the question over to the agent who can answer it. If there is none, say so.",
-    model=model(
-        ToolCalls(transfer_to_agent={"agent_name": "Weather"}),
-        ToolCalls(transfer_to_agent={"agent_name": "Guide"}),
-        "I am sorry, nobody here can book flights.",
-    ),
-    sub_agents=[weather, guide],
+    model=model(*(ToolCalls(transfer_to_agent={"agent_name": name}) for name in ("Weather", "Guide", "Travel"))),
+    sub_agents=[weather, guide, travel],
 )
 
 
 async def main() -> None:
-    runner = Runner(router)
+    runner = Runner(router, store=MemoryStore())
     for question in ("What is the weather in Paris?", "What should I see and eat in Paris?", "Book me a flight to Paris."):
         print(">", question)
-        async for event in runner.query(question):
-            show(event)
+        run = runner.query(question)
+        while True:
+            async for event in run:
+                show(event)
+            waiting = (await run).interrupts
+            if not waiting:
+                break
+            run = runner.resume(run.id, {one.id: ask("Shall I? (yes/no)", "yes") == "yes" for one in waiting})
 
 
 if __name__ == "__main__":

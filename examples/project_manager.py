@@ -1,4 +1,6 @@
-"""A project manager: a supervisor over a researcher with a tool, a coder with a knowledge base, and a review that is a Sequential of three.
+"""A project manager: a supervisor over a researcher who asks the user, a coder with a knowledge base, and a review that is a Sequential of three.
+
+The researcher is interrupted deep in the team, twice; each time the run is resumed with the answer, and goes on there.
 
 python examples/project_manager.py
 """
@@ -7,10 +9,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from models import model
-from show import show
+from show import ask, show
 
-from understudy.actors import ChatModelAgent, Sequential, Supervisor
-from understudy.runtime import Runner, ToolCalls
+from understudy.actors import ChatModelAgent, Sequential, Supervisor, Tool, ToolContext, tool
+from understudy.runtime import MemoryStore, Runner, ToolCalls
+
+
+@tool
+def ask_for_clarification(question: str, context: ToolContext) -> str:
+    """Ask the user, when something is missing for a good search."""
+    return str(context.interrupt(question))
 
 
 def web_search(query: str) -> str:
@@ -28,12 +36,15 @@ def to(agent_name: str) -> ToolCalls:
     return ToolCalls(transfer_to_agent={"agent_name": agent_name})
 
 
-def expert(name: str, instruction: str, *replies: str | ToolCalls, tools: Sequence[Callable[[str], str]] = ()) -> ChatModelAgent:
+def expert(name: str, instruction: str, *replies: str | ToolCalls, tools: Sequence[Tool | Callable[[str], str]] = ()) -> ChatModelAgent:
     return ChatModelAgent(name=name, description=instruction, instruction=instruction, tools=tools, model=model(*replies))
 
 
+ANSWERS = {"Web or terminal?": "terminal", "Which model?": "a small one that runs here"}
+first, second = (ToolCalls(ask_for_clarification={"question": question}) for question in ANSWERS)
 search, look_up = ToolCalls(web_search={"query": "AI chat"}), ToolCalls(knowledge_base={"question": "style"})
-researcher = expert("ResearchAgent", "Find a feasible plan, with web_search.", search, "A loop that keeps the history.", tools=[web_search])
+plan = "Find a feasible plan, with web_search. Ask the user what you need to know for it."
+researcher = expert("ResearchAgent", plan, first, search, second, "A loop that keeps the history.", tools=[web_search, ask_for_clarification])
 coder = expert("CodeAgent", "Write the code, by the rules of knowledge_base.", look_up, "while True: print(chat(input()))", tools=[knowledge_base])
 review = Sequential(
     name="ReviewAgent",
@@ -50,8 +61,15 @@ manager = expert("ProjectManager", "Have things researched, then coded, then rev
 
 async def main() -> None:
     team = Supervisor(supervisor=manager, sub_agents=[researcher, coder, review])
-    async for event in Runner(team, streaming=True).query("Please make a simple AI chat project in Python."):
-        show(event)
+    runner = Runner(team, streaming=True, store=MemoryStore())
+    run = runner.query("Please make a simple AI chat project in Python.", checkpoint_id="1")
+    while True:
+        async for event in run:
+            show(event)
+        waiting = (await run).interrupts
+        if not waiting:
+            break
+        run = runner.resume("1", {one.id: ask(one.info, ANSWERS.get(one.info, "as you like")) for one in waiting})
 
 
 if __name__ == "__main__":

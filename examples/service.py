@@ -1,61 +1,65 @@
-"""Actors inside a FastAPI service: one counter for each session, on the service's own event loop.
+"""Agents inside a FastAPI service: a conversation for each user, which lasts. On a deploy, what is under way comes to rest; the next process goes on with it.
 
 pip install fastapi uvicorn
-python examples/service.py            # then: curl -X POST localhost:8000/sessions/ada
+python examples/service.py     # then: curl -X POST 'localhost:8000/sessions/ada?text=hello', and: curl localhost:8000/sessions/ada
 """
 
+import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI, HTTPException
+from models import real_model
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, MailboxFull, MailboxSettings, SystemDraining
-
-
-class Session(Actor):
-    """Counts its requests. An idle one costs less than a kilobyte."""
-
-    def on_start(self) -> None:
-        self.count = 0
-
-    async def on_receive(self, message: str) -> dict[str, object]:
-        self.count += 1
-        return {"session": message, "requests": self.count}
+from understudy.actors import ChatModelAgent
+from understudy.runtime import ActorSystem, Message, ModelRequest, Runner, SessionBusy, SQLiteStore, SystemDraining, keep_last
 
 
-class Sessions(Actor):
-    """Knows which sessions there are, and spawns the missing ones as its children."""
+class Parrot:
+    """A model for those who have no key."""
 
-    def on_start(self) -> None:
-        self.by_name: dict[str, ActorRef[Session]] = {}
+    async def generate(self, request: ModelRequest) -> Message:
+        return Message.assistant(f"You said: {request.messages[-1].text}")
 
-    def on_receive(self, message: str) -> ActorRef[Session]:
-        if message not in self.by_name:
-            self.by_name[message] = self.spawn(Session, name=message, mailbox=MailboxSettings(capacity=100))
-        return self.by_name[message]
+
+def opening_hours(day: str) -> str:
+    """Look up when the shop is open on a day of the week."""
+    return "closed" if day.lower() == "sunday" else "from 9 to 18"
+
+
+agent = ChatModelAgent(name="Shop", instruction="Answer the customer.", tools=[opening_hours], model=real_model() or Parrot())
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with ActorSystem() as system:
+    async with SQLiteStore(os.environ.get("SERVICE_STORE", "service.db")) as store, ActorSystem() as system:
         app.state.system = system
-        app.state.sessions = system.spawn(Sessions)
+        app.state.runner = Runner(agent, system=system, store=store, durability="step")
+        await app.state.runner.recover()  # what another process has left goes on: after a deploy, and after a crash
         yield
-        await system.drain(timeout=10)  # on deploy: what is under way is finished
+        await system.drain(timeout=10)  # what is under way comes to rest at the next safe point
 
 
 app = FastAPI(lifespan=lifespan)
 
 
 @app.post("/sessions/{name}")
-async def count(name: str) -> dict[str, object]:
+async def say(name: str, text: str) -> str:
+    run = app.state.runner.session(name, policy=keep_last(40)).query(text, timeout=60)
     try:
-        session: ActorRef[Session] = await app.state.sessions.request(name)
-        reply: dict[str, object] = await session.request(name, timeout=5)
-    except (MailboxFull, SystemDraining) as error:
+        result = await asyncio.shield(run)  # whoever hangs up does not take the run along
+    except (SessionBusy, SystemDraining) as error:
         raise HTTPException(503, str(error)) from error
-    return reply
+    if result.error is not None:
+        raise HTTPException(503 if result.status == "cancelled" else 502, str(result.error))
+    return str(result.final_output)
+
+
+@app.get("/sessions/{name}")
+async def history(name: str) -> list[str]:
+    return [f"{message.role}: {message.text}" for message in await app.state.runner.session(name).history()]
 
 
 @app.get("/stats")
@@ -65,4 +69,4 @@ async def stats() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=8000)
+    uvicorn.run(app, host="127.0.0.1", port=8000, timeout_graceful_shutdown=5)

@@ -1,6 +1,8 @@
-"""How the examples print what happens in a run: one line for each thing that an agent says or does."""
+"""How the examples talk to whoever runs them: one line for each thing that an agent says or does, and questions that somebody has to answer."""
 
-from understudy.runtime import AgentEvent
+import sys
+
+from understudy.runtime import AgentEvent, Interrupted, RunCancelled
 
 
 def show(event: AgentEvent) -> None:
@@ -15,7 +17,20 @@ def show(event: AgentEvent) -> None:
             print(who, event.message.text)
         for call in event.message.tool_calls:
             print(who, f"calls {call.name}({call.arguments})")
-    if event.action is not None:
+    if isinstance(event.action, Interrupted):
+        for context in event.action.contexts:
+            print(who, f"waits: {context.info}")
+    elif event.action is not None:
         print(who, event.action)
-    if event.error is not None:
+    if isinstance(event.error, RunCancelled):
+        print(who, event.error)
+    elif event.error is not None:
         print(who, f"failed: {type(event.error).__name__}: {event.error}")
+
+
+def ask(question: str, written_down: str) -> str:
+    """What somebody at the terminal answers; where there is none, what is written down."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return input(f"> {question} [{written_down}] ") or written_down
+    print(f"> {question} {written_down}")
+    return written_down

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from .actor import Actor
+from .chat import new_id
 from .clock import Timer
 from .delivery import finish
 from .errors import ActorDeadError, StoreError
@@ -91,7 +91,7 @@ class LeaseKeeper(Actor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owner = f"{_this_process()}/{uuid4().hex}"
+        self.owner = f"{_this_process()}/{new_id()}"
         self._held: dict[tuple[Vault, str], Hold] = {}
         self._keys: Counter[str] = Counter()  # of those, in whatever store
         self._waiting: dict[tuple[Vault, str], deque[Hold]] = {}  # who wants one of those next

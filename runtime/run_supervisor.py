@@ -155,7 +155,8 @@ class RunSupervisor(Actor):
         record = self._ledger.record
         if record.is_open and self._ledger.keeping is None:
             return
-        self.stop_run(CancelRun("the system is being drained; recover() continues the run", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
+        what = "recover() continues the run" if record.is_open else "the run had not begun: send it again"
+        self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
         if not record.is_open:
             record.unwanted = True
             self.actor_ref.cancel()  # it waits for its turn, or for a store

@@ -16,6 +16,7 @@ from .programs import openai_wire as wire
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HELPERS = {"models", "show"}
 LONGEST = 60
+LONGER = {"conversation": 65, "multi_agent": 70, "payment": 100, "project_manager": 80, "service": 80}  # whole stories
 
 # What they print, in this order, possibly with more between.
 SAID = {
@@ -25,7 +26,25 @@ SAID = {
         "[Writer] translator -> Le",
         "[Writer] The show goes on. /",
     ],
-    "books": ['[BookRecommender] calls search_books({"genre":"fantasy","max_pages":400})', '-> ["The Hobbit"]', "[BookRecommender] Read The Hobbit"],
+    "books": [
+        "[BookRecommender] waits: Which genre do you like",
+        "> Which genre do you like, and how long may it be? fantasy, 400 pages at most",
+        "[BookRecommender] ask_for_clarification -> fantasy, 400 pages at most",
+        '[BookRecommender] calls search_books({"genre":"fantasy","max_pages":400})',
+        '-> ["The Hobbit"]',
+        "[BookRecommender] Read The Hobbit",
+    ],
+    "conversation": [
+        "[Guide] I was told 1 things, of which the first was: I am on my way to Rome.",
+        "[Guide] I was told 2 things, of which the first was: I am on my way to Rome.",
+        "in turn: I was told 3 things, of which the first was: I am on my way to Rome.",
+        "in turn: I was told 3 things, of which the first was: Where was I going?",
+        "rejected: session 'user-42' is at work",
+        "not disturbed: I was told 3 things",
+        "preempted: run cancelled: a newer message of its session goes first",
+        "in its place: I was told 3 things",
+        "13 messages, {'name': 'Ada'}",
+    ],
     "custom_agent": ["[Author] The curtain rises", "[WordCounter] That makes 5 words.", "'words': 5"],
     "deterministic_transfer": ["[Author] It is going to rain", "[Author] TransferToAgent(agent_name='Editor')", "[Editor] Rain, all day."],
     "from_a_script": ["['shot-0.png', 'shot-1.png', 'shot-2.png']"],
@@ -44,10 +63,35 @@ SAID = {
         "[Critic] approve -> approved",
         "BreakLoop(by='Critic', done=True, iteration=1)",
     ],
-    "multi_agent": ["[Weather] get_weather -> 25°C", "[Weather] It is sunny in Paris", "[Food] Try", "[Router] I am sorry, nobody here can book flights."],
+    "multi_agent": [
+        "[Weather] get_weather -> 25°C",
+        "[Weather] It is sunny in Paris",
+        "[Food] Try",
+        """[Travel] waits: ApprovalRequest(tool_name='book_flight', arguments='{"city":"Paris"}')""",
+        "> Shall I? (yes/no) yes",
+        "[Travel] book_flight -> flight UA 7 to Paris is booked",
+        "[Travel] Your flight to Paris is booked",
+    ],
     "parallel": ["[Stocks] The index", "[Summary] Hope for lower rates"],
+    "payment": [
+        "process 1 asks:",
+        "[Accountant] waits: ApprovalRequest(tool_name='pay'",
+        "process 2 is told yes, and is killed before the bank has booked:",
+        "process 3 recovers, and is killed after the bank has booked:",
+        "  the bank: booked",
+        "process 4 recovers:",
+        "  the bank: I have booked that already",
+        "[Accountant] pay -> paid",
+        "[Accountant] Invoice 7 is paid.",
+        "the bank's bookings: ['120 euros for invoice 7']",
+    ],
     "plan_execute": ['[planner] {"steps"', "[executor] CA 982", '[replanner] {"steps"', "[executor] Lotus Inn", "iteration=1)", "[replanner] Fly with CA 982"],
     "project_manager": [
+        "[ResearchAgent] waits: Web or terminal?",
+        "[ResearchAgent] ask_for_clarification -> terminal",
+        "[ResearchAgent] web_search -> 3 results",
+        "[ResearchAgent] waits: Which model?",
+        "[ResearchAgent] ask_for_clarification -> a small one that runs here",
         "[ResearchAgent] A loop",
         "[CodeAgent] while True",
         "[QuestionAnalysis]",
@@ -67,7 +111,7 @@ SAID = {
     ],
     "transfer": ["> What's the weather", "[WeatherAgent] get_weather -> the temperature in Beijing is 25°C", "> Book me a flight", "[RouterAgent] I am sorry"],
 }
-OF_ACTORS = {"from_a_script", "service", "supervised_workers"}
+OF_ACTORS = {"from_a_script", "supervised_workers"}
 OF_AGENTS = sorted(SAID.keys() - OF_ACTORS)
 
 
@@ -79,7 +123,8 @@ def without_keys(**more):
 
 def call(*arguments, cwd):
     command = [sys.executable, "-W", "error", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=without_keys(), timeout=50)
+    env = without_keys(PYTHONWARNINGS="error")  # for the processes that an example starts
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=cwd, env=env, timeout=50)
 
 
 def assert_in_order(parts, text):
@@ -93,9 +138,9 @@ def test_every_example_is_known_here():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAID, *HELPERS, "service"}
 
 
-@pytest.mark.parametrize("name", sorted(OF_AGENTS) + sorted(HELPERS))
+@pytest.mark.parametrize("name", [*OF_AGENTS, "service", *sorted(HELPERS)])
 def test_an_example_is_short(name):
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < LONGEST
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < LONGER.get(name, LONGEST)
 
 
 @pytest.mark.parametrize("name", sorted({*SAID, "service"}))
@@ -124,23 +169,75 @@ def test_a_key_without_a_model_is_told(tmp_path):
     assert "OPENAI_MODEL is not set" in done.stderr
 
 
-def test_the_service_answers(tmp_path):
+@pytest.mark.parametrize(("name", "answer", "told"), [("books", "mystery", "ask_for_clarification -> mystery"), ("multi_agent", "no", "was denied")])
+def test_an_example_that_runs_in_a_terminal_asks_there(name, answer, told, tmp_path):
     program = """if True:
-        import asyncio, sys
-        sys.path.insert(0, sys.argv[1])
-        import httpx, service
-
-        async def main():
-            async with service.lifespan(service.app), httpx.AsyncClient(transport=httpx.ASGITransport(service.app), base_url="http://here") as client:
-                for _ in range(2):
-                    print((await client.post("/sessions/ada")).json())
-                print((await client.get("/stats")).json()["handled"] > 0)
-
-        asyncio.run(main())
+        import io, runpy, sys
+        sys.stdin = io.StringIO(sys.argv[2])
+        sys.stdin.isatty = lambda: True
+        sys.path.insert(0, sys.argv[1].rpartition("/")[0])
+        runpy.run_path(sys.argv[1], run_name="__main__")
     """
-    done = call("-c", program, EXAMPLES, cwd=tmp_path)
+    done = call("-c", program, EXAMPLES / f"{name}.py", f"{answer}\n", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["{'session': 'ada', 'requests': 1}", "{'session': 'ada', 'requests': 2}", "True"]
+    assert told in done.stdout
+
+
+# The service, with a model that answers when it may, and once calls its tool. What it prints is what its clients get.
+SERVICE = """if True:
+    import asyncio, os, sys
+    sys.path.insert(0, sys.argv[1])
+    import httpx, service
+    from understudy.actors import ChatModelAgent
+    from understudy.runtime import Message, ScriptedModel, ToolCalls
+
+    asked, gate = asyncio.Event(), asyncio.Event()
+
+    async def slow(request):
+        asked.set()
+        await gate.wait()
+        return ToolCalls(opening_hours={"day": "Sunday"})
+
+    async def let_it_answer():
+        while service.app.state.system.state.value != "draining":
+            await asyncio.sleep(0)
+        gate.set()
+
+    def client():
+        return httpx.AsyncClient(transport=httpx.ASGITransport(service.app), base_url="http://here")
+
+    def show(reply):
+        print(reply.status_code, reply.json())
+
+    async def main():
+        async with service.lifespan(service.app), client() as http:
+            show(await http.post("/sessions/ada", params={"text": "hello"}))
+            print((await http.get("/stats")).json()["handled"] > 0)
+        service.agent = ChatModelAgent(name="Shop", tools=[service.opening_hours], model=ScriptedModel([slow, "We are closed."]))
+        async with service.lifespan(service.app), client() as http:
+            late = asyncio.ensure_future(http.post("/sessions/ada", params={"text": "Open on Sunday?"}))
+            await asked.wait()
+            answering = asyncio.ensure_future(let_it_answer())
+        await answering
+        show(await late)
+        async with service.lifespan(service.app), client() as http:
+            while len((await http.get("/sessions/ada")).json()) < 6:
+                await asyncio.sleep(0.01)
+            show(await http.get("/sessions/ada"))
+
+    asyncio.run(main())
+"""
+
+
+def test_the_service_answers_comes_to_rest_and_goes_on(tmp_path):
+    done = call("-c", SERVICE, EXAMPLES, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    hello, counted, late, history = done.stdout.splitlines()
+    assert (hello, counted) == ("200 You said: hello", "True")
+    assert late.startswith("503 ")
+    assert "drained" in late
+    said = ["user: hello", "assistant: You said: hello", "user: Open on Sunday?", "assistant: ", "tool: closed", "assistant: We are closed."]
+    assert history == f"200 {said}"
 
 
 async def director(one):
@@ -165,9 +262,11 @@ async def director(one):
 ALL_OF_THEM = """if True:
     import runpy, sys
     sys.path.insert(0, sys.argv[1])
-    for name in sys.argv[2:]:
+    folder, *names = sys.argv[1:]
+    for name in names:
         print(f"=== {name}", flush=True)
-        runpy.run_path(f"{sys.argv[1]}/{name}.py", run_name="__main__")
+        sys.argv = [f"{folder}/{name}.py"]
+        runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
@@ -175,7 +274,9 @@ async def played_with_a_key(folder):
     async with wire.WireServer(director) as server:
         env = without_keys(OPENAI_API_KEY="the-key", OPENAI_MODEL="the-model", OPENAI_BASE_URL=server.url)
         command = [sys.executable, "-W", "error", "-c", ALL_OF_THEM, str(EXAMPLES), *OF_AGENTS]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder, env=env)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder, env=env
+        )
         try:
             out, err = await asyncio.wait_for(process.communicate(), 50)
         finally:

@@ -123,3 +123,20 @@ def test_a_session_that_was_drained_in_the_middle_of_a_turn_goes_on(run, durabil
             assert [message.text for message in await runner.session("s").history()] == ["go", "a", "b"]
 
     run(main())
+
+
+def test_a_message_that_waits_for_its_turn_is_not_said_to_be_continued(run):
+    async def main():
+        store, model = MemoryStore(), Held(Message.assistant("a"))
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=model), system=system, store=store, durability="step")
+            first, second = runner.session("s").query("one"), runner.session("s").query("two")
+            await model.asked.wait()
+            draining = asyncio.create_task(system.drain(30))
+            await asyncio.sleep(0)
+            model.gate.set()
+            await draining
+            assert (await first).status == "completed"
+            assert "send it again" in str((await second).error)
+
+    run(main())

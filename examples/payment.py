@@ -1,0 +1,93 @@
+"""A payment that somebody has to approve, and that is made once, though the process that makes it is killed twice.
+
+Each step is kept in a file (`durability="step"`), so another process goes on behind the last one. What was under way when a process was killed is done again,
+with the same idempotency key: by that the bank knows that it has booked already.
+
+python examples/payment.py
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from models import model
+from show import show
+
+from understudy.actors import ChatModelAgent, ToolContext, tool
+from understudy.runtime import ModelRequest, Run, Runner, SQLiteStore, ToolCalls
+
+ASKS = "asks"
+BEFORE = "is told yes, and is killed before the bank has booked"
+AFTER = "recovers, and is killed after the bank has booked"
+LAST = "recovers"
+PART, FOLDER = sys.argv[1:] if len(sys.argv) > 1 else ("", "")
+BANK = "bank.json"
+
+
+@tool(needs_approval=True)
+def pay(invoice: int, euros: int, context: ToolContext) -> str:
+    """Pay an invoice."""
+    die_as(BEFORE)
+    bank = Path(FOLDER, BANK)
+    bookings = json.loads(bank.read_text()) if bank.exists() else {}
+    print("  the bank:", "I have booked that already" if context.idempotency_key in bookings else "booked")
+    bank.write_text(json.dumps({context.idempotency_key: f"{euros} euros for invoice {invoice}", **bookings}))
+    die_as(AFTER)
+    return "paid"
+
+
+def die_as(part: str) -> None:
+    """As if somebody had pulled the plug: nothing is cleaned up."""
+    if part == PART:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reply(request: ModelRequest) -> str | ToolCalls:
+    return "Invoice 7 is paid." if request.messages[-1].role == "tool" else ToolCalls(pay={"invoice": 7, "euros": 120})
+
+
+accountant = ChatModelAgent(name="Accountant", instruction="Pay invoices with the tool pay.", tools=[pay], model=model(reply, reply))
+
+
+async def play() -> None:
+    """What one of the processes does."""
+    async with SQLiteStore(Path(FOLDER, "runs.db")) as store:
+        runner = Runner(accountant, store=store, durability="step")
+        if PART == ASKS:
+            runs = [runner.query("Please pay invoice 7: 120 euros.", checkpoint_id="invoice-7")]
+        elif PART == BEFORE:
+            runs = [runner.resume("invoice-7", data=True)]
+        else:
+            runs = await recovered(runner)
+        for run in runs:
+            async for event in run:
+                show(event)
+
+
+async def recovered(runner: Runner) -> list[Run]:
+    while True:
+        if runs := await runner.recover():
+            return runs
+        await asyncio.sleep(1)  # where it cannot be seen that a process is gone (not on Linux), what it held expires after 30 s
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for number, part in enumerate((ASKS, BEFORE, AFTER, LAST), 1):
+            print(f"process {number} {part}:", flush=True)
+            done = subprocess.run([sys.executable, "-u", __file__, part, folder], stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode not in (0, -signal.SIGKILL):
+                sys.exit(done.stderr)
+        print("the bank's bookings:", list(json.loads(Path(folder, BANK).read_text()).values()))
+
+
+if __name__ == "__main__":
+    if PART:
+        asyncio.run(play())
+    else:
+        main()
