@@ -49,7 +49,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [*FULL, *IN_PROCESSES]
     parser.add_argument("--quick", action="store_true", help="small rounds, two of each: a smoke test")
-    parser.add_argument("--only", action="extend", nargs="+", metavar="WHAT", help=f"W1 to W6, W8, or any of {', '.join(known)}")
+    parser.add_argument("--only", action="extend", nargs="+", metavar="WHAT", help=f"W1 to W8, or any of {', '.join(known)}")
     parser.add_argument("--against", action="extend", nargs="+", metavar="CONTENDER", choices=KEYS, help=f"any of {', '.join(KEYS)}")
     parser.add_argument("--rounds", type=int, help="rounds that count, of each measure, contender and placement (10; with --quick, 2)")
     parser.add_argument("--pin", choices=("yes", "no", "both"), help="run on one core, on any, or each round on both (both; with --quick, no)")
@@ -77,7 +77,7 @@ def chosen(only: Sequence[str] | None, known: Sequence[str], parser: argparse.Ar
         mine |= {name} & set(known)
         mine |= {WORKLOADS[name]} if name in WORKLOADS else set()
         if not mine:
-            parser.error(f"--only {name}: there is no such workload or measure. There are W1 to W6, W8, {', '.join(known)}.")
+            parser.error(f"--only {name}: there is no such workload or measure. There are W1 to W8, {', '.join(known)}.")
         found |= mine
     return found
 

@@ -17,7 +17,14 @@ __all__ = ["Figures", "agent_budgets"]
 _NO_PEERS = {REFERENCE, "bare"}
 
 # Runs per second, and how many times those of the fastest peer.
-_RUNS = {"turn": (20_000, 3.0), "turns_at_once": (20_000, 3.0), "tool": (10_000, 3.0), "transfer": (8_000, 10.0)}
+_RUNS = {
+    "turn": (20_000, 3.0),
+    "turns_at_once": (20_000, 3.0),
+    "tool": (10_000, 3.0),
+    "transfer": (8_000, 10.0),
+    "resumes_memory": (3_000, 3.0),
+    "resumes_sqlite": (600, 3.0),
+}
 
 # At most so many seconds for one of them.
 _AT_MOST = {"define_shared": 10e-6, "define_own": 60e-6, "event": 2e-6, "in_sequence": 3e-3, "in_parallel": 5e-3}

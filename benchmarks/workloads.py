@@ -23,6 +23,8 @@ MEASURES: Final = (
     Measure("transfer", "W4 transfer", "one run: one hands over, the other answers"),
     Measure("transfers_10", "W4 one of 10 transfers", "one transfer in a run with 10"),
     Measure("transfers_200", "W4 one of 200 transfers", "one transfer in a run with 200"),
+    Measure("resumes_memory", "W7 interrupt, resume", "one run: its tool waits to be approved; kept in memory, and resumed"),
+    Measure("resumes_sqlite", "W7 the same, in SQLite", "the same, kept in a file"),
     Measure("event", "an event", "making an event and stamping it"),
 )
 
@@ -47,6 +49,8 @@ FULL: Final[Mapping[str, Load]] = {
     "transfer": Load(200),
     "transfers_10": Load(20, 10),
     "transfers_200": Load(1, 200),
+    "resumes_memory": Load(100),
+    "resumes_sqlite": Load(50),
     "event": Load(2000),
     "in_sequence": Load(1, 10),
     "in_parallel": Load(1, 100),
@@ -63,6 +67,8 @@ QUICK: Final[Mapping[str, Load]] = {
     "transfer": Load(30),
     "transfers_10": Load(20, 10),
     "transfers_200": Load(1, 200),
+    "resumes_memory": Load(20),
+    "resumes_sqlite": Load(10),
     "event": Load(200),
     "in_sequence": Load(1, 3),
     "in_parallel": Load(1, 20),

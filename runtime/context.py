@@ -37,6 +37,9 @@ __all__ = ["AgentContext", "ResumeInfo"]
 # Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
 _STRETCH: Final = 32
 
+# What can be kept in any case.
+_PLAIN: Final = frozenset((bool, int, float, str, bytes))
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -131,6 +134,8 @@ class AgentContext:
         return context
 
     def _check_kept(self, what: str, value: Any) -> None:
+        if value is None or type(value) in _PLAIN:
+            return
         try:
             pack(value)
         except CheckpointError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from .chat import new_id
@@ -103,7 +103,10 @@ class Keeping:
             msg = f"run {self.run_id} is under way already."
             raise UsageError(msg, run=self.run_id)
         self.journal.start(draw(ledger, self._root))
-        await asyncio.gather(self._open(), self.flush(ledger), self._look_for_saves())
+        problems = await _problems(self._open(), self.flush(ledger), self._look_for_saves())
+        if any(problems) and problems[0] is None:
+            await self.vault.delete(open_key(self._root.name, self.run_id))  # whoever began it is told that it has not begun
+        _raise_first(problems)
 
     async def lease(self, system: ActorSystem) -> bool:
         """Be the one who works on this run. Returns False if somebody else is."""
@@ -224,7 +227,7 @@ class Keeping:
             for invocation in _at_work(ledger):
                 self.journal.touch(invocation)
             self.journal.mark("resumed", self._number or 0)
-            await asyncio.gather(self._open(), self.flush(ledger))  # which is no step yet
+            _raise_first(await _problems(self._open(), self.flush(ledger)))  # which is no step yet
             if self._number is None:
                 await self._look_for_saves()
         self._answering = self._answer
@@ -354,6 +357,17 @@ class Keeping:
 
 def _at_work(ledger: Ledger) -> list[Invocation]:
     return [] if ledger.root is None else list(walk(ledger.root))
+
+
+async def _problems(*works: Awaitable[object]) -> list[BaseException | None]:
+    """What each has raised, when all have ended: nothing is written behind the back of whoever waits."""
+    return [one if isinstance(one, BaseException) else None for one in await asyncio.gather(*works, return_exceptions=True)]
+
+
+def _raise_first(problems: list[BaseException | None]) -> None:
+    for problem in problems:
+        if problem is not None:
+            raise problem
 
 
 def _split(checkpoint_id: str) -> tuple[str, int | None]:

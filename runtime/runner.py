@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from .chat import Message, new_id
 from .conversation import Session, check_busy, check_session_id
 from .definition import AgentInput, build_tree
+from .delivery import hand
 from .directory import current_system
 from .errors import UsageError
 from .hooks import RunHooks, check_hooks
@@ -288,7 +289,7 @@ class Runner:
             ledger.record.when_finished(partial(_release, system))
         ref = system.spawn_own(RunSupervisor, (self._tree, ledger, self.max_transfers, timeout, opening), None, None)
         if opening is not None:
-            ref.tell(Open())
+            hand(ref, Open())
         return ref
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["find_below", "find_nodes", "shape_of"]
 
 
-def shape_of(node: Node) -> tuple[Any, ...]:
+def shape_of(node: Node) -> list[Any]:
     """Name and kind of an agent, and the shapes of those below it."""
     inner = None if node.inner is None else shape_of(node.inner)
-    return (node.name, type(node.agent).__name__, tuple(shape_of(child) for child in node.children), inner)
+    return [node.name, type(node.agent).__name__, [shape_of(child) for child in node.children], inner]
 
 
 def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:

@@ -49,5 +49,18 @@ def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path
     assert document["http"]["client"] > 0
     assert document["http"]["runner"] > 0
     judged = {budget["what"].partition(" ")[0] for budget in document["budgets"]}
-    assert {"W1", "W2", "W2c", "W3", "W4", "W8"} <= judged
+    assert {"W1", "W2", "W2c", "W3", "W4", "W7", "W8"} <= judged
     assert "Budgets" in shown
+
+
+@pytest.mark.slow
+def test_what_it_costs_to_keep_runs_is_measured(tmp_path):
+    output = tmp_path / "durable.json"
+    command = [sys.executable, str(AGENTS.with_name("durable.py")), "--quick", "--output", str(output)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(output.read_text())["figures"]
+    durabilities = [f"runs, durability={name!r}" for name in ("none", "interrupt", "step")]
+    assert {one["what"] for one in figures} == {*durabilities, "sessions woken", "unfinished runs recovered"}
+    assert {one["store"] for one in figures} == {"memory", "sqlite"}
+    assert all(rate > 0 for one in figures for rate in one["rounds"])

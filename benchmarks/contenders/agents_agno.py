@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 from agno.agent import Agent
+from agno.db.in_memory import InMemoryDb
+from agno.db.sqlite import SqliteDb
 from agno.models.base import Model
 from agno.models.response import ModelResponse
 from agno.tools import tool
@@ -26,6 +30,12 @@ async def add(a: int, b: int) -> int:
 
 @tool(name="add")
 def add_blocking(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(name="add", requires_confirmation=True)
+async def add_approved(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
 
@@ -116,6 +126,21 @@ class Agno(AgentContender):
             return _once(Agent(name="a", model=GivingWay(), telemetry=False))
         return _once(Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking], telemetry=False))
 
+    def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
+        db = InMemoryDb() if file is None else SqliteDb(db_file=str(file))
+        agent = Agent(name="a", model=CallsTool(), tools=[add_approved], telemetry=False, db=db)
+        numbers = itertools.count()
+
+        async def once() -> str:
+            session = str(next(numbers))
+            run = await agent.arun(QUESTION, session_id=session)
+            for requirement in run.active_requirements:
+                requirement.confirm()
+            rest = await agent.acontinue_run(run_id=run.run_id, requirements=run.requirements, session_id=session)
+            return str(rest.content)
+
+        return once, getattr(db, "close", _nothing)
+
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         agent = Agent(name="a", model=Sleeping(seconds, on_call), telemetry=False)
 
@@ -130,3 +155,7 @@ def _once(agent: Agent) -> Once:
         return str((await agent.arun(QUESTION)).content)
 
     return once
+
+
+def _nothing() -> None:
+    """What a database that needs no closing does."""

@@ -101,6 +101,8 @@ class AutogenAgentChat(AgentContender):
     what = "AssistantAgent.run; the agent reset before each run or, of runs at once, new for each"
     distribution = "autogen-agentchat"
     cannot: ClassVar[dict[str, str]] = {
+        "resumes_memory": "a tool cannot be made to wait",
+        "resumes_sqlite": "a tool cannot be made to wait",
         "transfer": NO_TRANSFER,
         "transfers_10": NO_TRANSFER,
         "transfers_200": NO_TRANSFER,

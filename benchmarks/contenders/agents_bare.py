@@ -70,7 +70,12 @@ class BareLoop(AgentContender):
     title = "bare loop"
     what = "the functions of the model and of the tool, called in a while loop: a floor, not a peer"
     distribution = ""
-    cannot: ClassVar[dict[str, str]] = {"define_shared": NO_DEFINITION, "define_own": NO_DEFINITION}
+    cannot: ClassVar[dict[str, str]] = {
+        "define_shared": NO_DEFINITION,
+        "define_own": NO_DEFINITION,
+        "resumes_memory": "it cannot wait",
+        "resumes_sqlite": "it cannot wait",
+    }
 
     @classmethod
     def version(cls) -> str:

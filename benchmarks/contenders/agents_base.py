@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Coroutine
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter_ns as now
 from typing import Any, Literal, TypeAlias
 
@@ -86,6 +88,10 @@ class AgentContender(AsyncContender):
 
         return once
 
+    def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
+        """What makes one run whose tool waits to be approved, keeps it (in memory, or in a file of SQLite), and goes on from that; and what closes the store."""
+        raise NotImplementedError
+
     async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:
         return await asyncio.gather(*works)
 
@@ -115,6 +121,21 @@ class AgentContender(AsyncContender):
 
     async def transfer(self, load: Load, watch: Stopwatch) -> None:
         await _one_by_one(self.once_alone("transfer"), load, watch)
+
+    async def resumes_memory(self, load: Load, watch: Stopwatch) -> None:
+        once, close = self.resumed(None)
+        try:
+            await _one_by_one(once, load, watch)
+        finally:
+            close()
+
+    async def resumes_sqlite(self, load: Load, watch: Stopwatch) -> None:
+        with TemporaryDirectory() as folder:
+            once, close = self.resumed(Path(folder) / "runs.db")
+            try:
+                await _one_by_one(once, load, watch)
+            finally:
+                close()
 
     async def turns_at_once(self, load: Load, watch: Stopwatch) -> None:
         await self._at_once(self.once("turn"), load, watch)

@@ -23,7 +23,7 @@ def _import_library() -> None:
 
 _import_library()
 
-from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, Usage, function_tool, set_tracing_disabled  # noqa: E402 -- see above
+from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool, set_tracing_disabled  # noqa: E402 -- see above
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText  # noqa: E402 -- as above
 
 from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What  # noqa: E402 -- as above
@@ -41,6 +41,12 @@ async def add(a: int, b: int) -> int:
 
 @function_tool(name_override="add")
 def add_blocking(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool(name_override="add", needs_approval=True)
+async def add_approved(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
 
@@ -136,7 +142,9 @@ class OpenAIAgents(AgentContender):
     title = "openai-agents"
     what = "Runner.run, tracing off"
     distribution = "openai-agents"
+    cannot: ClassVar[dict[str, str]] = {"resumes_sqlite": "it has no store: a state is a text, and where it is kept is the user's"}
     differs: ClassVar[dict[str, str]] = {
+        "resumes_memory": "its state as JSON in a dictionary",
         "in_sequence": "ten runs, one after the other: it has no workflows",
         "in_parallel": "a hundred runs, gathered: it has no workflows",
     }
@@ -157,6 +165,21 @@ class OpenAIAgents(AgentContender):
         back: Agent[Any] = Agent(name="b", model=RelayModel(numbers, transfers, "a"), handoffs=[there])
         there.handoffs = [back]
         return _once(there, transfers + 1)
+
+    def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
+        del file
+        agent: Agent[Any] = Agent(name="a", model=CallsTool(), tools=[add_approved])
+        kept: dict[str, str] = {}
+
+        async def once() -> str:
+            result = await Runner.run(agent, QUESTION, run_config=RUN_CONFIG)
+            kept["run"] = result.to_state().to_string()
+            state = await RunState.from_string(agent, kept["run"])
+            for item in state.get_interruptions():
+                state.approve(item)
+            return str((await Runner.run(agent, state, run_config=RUN_CONFIG)).final_output)
+
+        return once, kept.clear
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         once = _once(Agent(name="a", model=Sleeping(seconds, on_call)), 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from time import perf_counter_ns as now
 from time import time
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from measure import Stopwatch
 from contenders.agents_base import ANSWER, ARGUMENTS, MODEL_SECONDS, QUESTION, AgentContender, Once, What
 from contenders.base import Load
 from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, Tool, tool
-from understudy.runtime import AgentEvent, Message, ModelRequest, Runner, ToolCall
+from understudy.runtime import AgentEvent, MemoryStore, Message, ModelRequest, Runner, SQLiteStore, ToolCall
 from understudy.runtime.events import stamp
 
 __all__ = ["UnderstudyAgents"]
@@ -27,6 +28,12 @@ async def add(a: int, b: int) -> int:
 
 @tool(name="add")
 def add_blocking(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(name="add", needs_approval=True)
+async def add_approved(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
 
@@ -144,6 +151,17 @@ class UnderstudyAgents(AgentContender):
             return str(result.final_output)
 
         return once
+
+    def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
+        store = MemoryStore() if file is None else SQLiteStore(file)
+        runner = Runner(ChatModelAgent(name="a", model=CallsTool(), tools=[add_approved]), store=store)
+
+        async def once() -> str:
+            run = runner.query(QUESTION)
+            await run
+            return str((await runner.resume(str(run.checkpoint_id), data=True)).final_output)
+
+        return once, store.close
 
     def sequence(self, agents: int) -> Once:
         return _once(Runner(Sequential(name="all", sub_agents=_sleepers(agents))))
