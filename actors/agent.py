@@ -40,6 +40,8 @@ class Agent:
     """
 
     hands_over: ClassVar[bool] = True
+    hands_off: bool = False
+    followers: Sequence[Agent] = ()
     unique_children: ClassVar[bool] = True
     wrapped: Agent | None = None
     interrupt_info: ClassVar[str | None] = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
+from itertools import islice
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from .delivery import OVER, deliver, finish
 from .either import settled
 from .errors import UsageError
 from .events import Action, AgentEvent, Interrupted, TransferToAgent
-from .history import HistoryEntry, retold, select, without_transfers
+from .history import HistoryEntry, complete_calls, retold, select, without_transfers
 from .hooks import call_hooks
 from .invocation import Invocation, Seat
 from .monitor import logger
@@ -65,6 +66,7 @@ class AgentActor(Actor):
                 given = self._input(agent)
                 if type(given) is not AgentInput:
                     given = await given
+                context.given = given
                 outcome = await self._play(agent, given)
         except asyncio.CancelledError:
             if not self._is_cancelled():
@@ -83,7 +85,7 @@ class AgentActor(Actor):
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
         invocation, context = self._invocation, self._context
         waits = invocation.answers or any(isinstance(seat, Seat) for seat in (invocation.seats or {}).values())
-        if invocation.transfer is not None and not waits and agent.wrapped is None:
+        if invocation.transfer is not None and not waits and agent.wrapped is None and not agent.hands_off:
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
@@ -155,7 +157,7 @@ class AgentActor(Actor):
         """What the agent is given, by its history policy: at once, or as an awaitable of it."""
         invocation = self._invocation
         if invocation.given is not None:
-            return invocation.given
+            return self._told(invocation.given)
         asked = invocation.seat.scope.input
         streaming = self._context.streaming
         policy: Any = agent.history or "lane"
@@ -165,6 +167,14 @@ class AgentActor(Actor):
             return asked  # nothing has been said yet
         entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path)
         return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
+
+    def _told(self, given: AgentInput) -> AgentInput:
+        """What it was given outright, and what was said since in front of it, as it was said."""
+        invocation = self._invocation
+        if invocation.told_from is None:
+            return given
+        said = [entry.message for entry in islice(invocation.lane.entries, invocation.told_from, invocation.since)]
+        return AgentInput((*given.messages, *complete_calls(said)), self._context.streaming)
 
     async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> AgentInput:
         invocation = self._invocation

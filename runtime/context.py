@@ -17,11 +17,11 @@ from .codec import pack
 from .definition import AgentInput
 from .delivery import OVER, deliver
 from .errors import ActorDeadError, CheckpointError, UsageError
-from .events import AgentEvent, Interrupted
+from .events import AgentEvent, Interrupted, TransferToAgent
 from .history import Lane
 from .hooks import call_hooks
 from .interrupt import AddressStep, InterruptContext, Pending
-from .invocation import Invocation, Scope, Slot
+from .invocation import Following, Invocation, Scope, Slot
 from .options import agent_options
 from .outcome import Outcome
 from .protocol import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes, Noted, Parked
@@ -36,6 +36,8 @@ __all__ = ["AgentContext", "ResumeInfo"]
 
 # Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
 _STRETCH: Final = 32
+
+_NOTHING: Final = AgentInput()
 
 # What can be kept in any case.
 _PLAIN: Final = frozenset((bool, int, float, str, bytes))
@@ -58,7 +60,7 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_casts", "_emitted", "_invocation", "_supervisor", "_system", "is_over", "last_cast", "resume", "run", "streaming")
+    __slots__ = ("_casts", "_emitted", "_invocation", "_supervisor", "_system", "given", "is_over", "last_cast", "resume", "run", "streaming")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: ActorSystem, *, streaming: bool) -> None:
         self._invocation = invocation
@@ -69,6 +71,7 @@ class AgentContext:
         self._emitted = 0
         self.is_over = False  # whether the run has ended under it
         self._casts: dict[str, int] | None = None  # how often the agent has cast whom, from which state
+        self.given = _NOTHING  # what the agent was given
         self.resume: ResumeInfo | None = None  # set, if the agent goes on after an interrupt of its own or of one that it has cast
         self.last_cast: Outcome | None = None  # of the child that was cast last, if nothing was emitted since
 
@@ -153,6 +156,22 @@ class AgentContext:
         outcome = await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, slot, given=input)
         invocation.broke = invocation.broke or outcome.broke
         return outcome
+
+    def hand_over(self, agent: Any, given: AgentInput | None = None) -> TransferToAgent:
+        """Let an agent take over that need not stand in the tree. Returns the action for the event to yield, after which the generator returns.
+
+        It is given `given`; without that, all that this agent was given and all that was said since, as it was said.
+        """
+        invocation = self._invocation
+        node = invocation.node.follower(agent)
+        if given is not None:
+            following = Following(node, given, None)
+        elif invocation.told_from is not None and invocation.given is not None:
+            following = Following(node, invocation.given, invocation.told_from)
+        else:
+            following = Following(node, self.given, invocation.since)
+        invocation.following = following
+        return TransferToAgent(node.name)
 
     def _slot_of(self, agent: Any) -> Slot:
         """What tells this cast from the others: whom, from which state, and how often that was so before."""

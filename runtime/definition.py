@@ -47,7 +47,9 @@ class Definition(Protocol):
     hooks: AgentHooks | None
     on_failure: Restart | None
     hands_over: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    hands_off: bool  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
     wrapped: Any  # the definition that this one stands in front of, under the same name; or None
+    followers: Sequence[Any]  # the definitions, not under this one, to which it may hand over
     unique_children: bool  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
@@ -56,7 +58,7 @@ class Definition(Protocol):
 class Node:
     """A definition in its place in a tree."""
 
-    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "name", "parent", "targets")
+    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "targets")
 
     def __init__(self, agent: Any, parent: Node | None) -> None:
         self.agent = agent
@@ -68,6 +70,9 @@ class Node:
         self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
         self.kept: Any = None  # what the definition has worked out once for this place
         self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
+        self.linked: dict[str, Node] | None = (
+            None  # of a root: the roots of all that can take over without being in the tree, by name; the same for each of them
+        )
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
@@ -100,14 +105,27 @@ class Node:
 
     def find(self, place: Sequence[str]) -> Node | None:
         """What stands in that place of the tree of which this is the root."""
-        if not place or place[0] != self.name:
+        if not place:
             return None
-        at: Node | None = self
+        at: Node | None = self if place[0] == self.name else (self.linked or {}).get(place[0])
         for name in place[1:]:
             if at is None:
                 return None
             at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
         return at
+
+    def trees(self) -> Iterator[Node]:
+        """This root, and those of all trees that are linked to it."""
+        yield self
+        yield from (node for node in (self.linked or {}).values() if node is not self)
+
+    def follower(self, agent: Any) -> Node:
+        """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
+        for tree in self.root.trees():
+            for node in tree.walk():
+                if node.agent is agent:
+                    return node.front
+        return build_tree(agent)
 
     def target(self, name: str) -> Node | None:
         """The agent of that name to which this one may hand over."""
@@ -134,8 +152,32 @@ class Node:
 def build_tree(root: Any) -> Node:
     """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents."""
     node = _build(root, None, ())
-    _check_names(node)
+    _link(node)
+    for tree in node.trees():
+        _check_names(tree)
     return node
+
+
+def _link(root: Node) -> None:
+    """Build the trees of all agents to which one of these may hand over, and which do not stand in a tree yet."""
+    known: dict[int, str] = {}
+    trees, linked = [root], {root.name: root}
+    for tree in trees:  # grows on the way
+        known.update((id(node.agent), node.name) for node in tree.walk())
+        for node in tree.walk():
+            for agent in getattr(node.agent, "followers", ()):
+                if id(agent) in known:
+                    continue
+                following = _build(agent, None, ())
+                if following.name in linked:
+                    msg = f"two agents are named {following.name!r}, and one of them takes over from {node.name!r}. Names are unique: rename one."
+                    raise UsageError(msg, agent=following.name)
+                known[id(agent)] = following.name
+                linked[following.name] = following
+                trees.append(following)
+    if len(trees) > 1:
+        for tree in trees:
+            tree.linked = linked
 
 
 def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:

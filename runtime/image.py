@@ -11,21 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from .chat import Message, Usage
+from .chat import Message, ToolCall, Usage
 from .definition import AgentInput, Node
-from .errors import CheckpointError
+from .errors import CheckpointError, UsageError
 from .history import Entry, Lane
+from .interrupt import AddressStep, Answer, InterruptContext, Pending
 from .invocation import Invocation, Scope, Seat
 from .options import plain_options, restored_options
-from .outcome import Outcome
-from .shape import shape_of
+from .outcome import Outcome, OutcomeKind
+from .run_context import RunContext
+from .session import SessionValues
+from .shape import find_nodes, shape_of
 
 if TYPE_CHECKING:
     from .ledger import Ledger
 
-__all__ = ["FORMAT", "draw", "draw_header", "frame_of", "rebuild", "row_of", "walk"]
+__all__ = ["FORMAT", "check_format", "check_image", "draw", "draw_header", "frame_of", "rebuild", "row_of", "walk"]
 
 FORMAT: Final = 1
 """Of images. One that is higher was written by a newer version."""
@@ -35,7 +39,20 @@ _NOTHING: Final[Mapping[str, int]] = {}
 # Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
 
 # What a frame holds of its invocation, where it is something.
-_KEPT: Final = ("state", "notes", "outcome", "transfer", "broke", "pending", "answers", "resumed")
+_KEPT: Final[dict[str, type]] = {
+    "state": dict,
+    "notes": dict,
+    "outcome": Outcome,
+    "transfer": str,
+    "broke": bool,
+    "pending": dict,
+    "answers": dict,
+    "resumed": bool,
+    "told_from": int,
+}
+
+# What comes of a structure that is not what it should be.
+_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, UsageError)
 
 
 def draw_header(ledger: Ledger, root: Node) -> dict[str, Any]:
@@ -132,13 +149,28 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
     return frame
 
 
-def rebuild(image: dict[str, Any], ledger: Ledger) -> None:
-    """Build the run of an image. Raises CheckpointError if it does not hold together."""
+def check_format(image: Any) -> None:
+    """Raise CheckpointError, if that is no image, or one of a newer version."""
+    if not isinstance(image, dict) or type(image.get("format")) is not int:
+        raise CheckpointError("it is damaged, or something else: it holds no image of a run.")
+    if image["format"] > FORMAT:
+        msg = f"it was written by a newer version: its format is {image['format']}, and this one reads up to {FORMAT}. Update understudy."
+        raise CheckpointError(msg)
+
+
+def check_image(image: dict[str, Any], root: Node) -> None:
+    """Raise CheckpointError, if no run can be built of it that goes on in that tree."""
+    rebuild(image, cast("Ledger", SimpleNamespace(context=RunContext("", None, SessionValues(), (), None))), root)
+
+
+def rebuild(image: dict[str, Any], ledger: Ledger, root: Node) -> None:
+    """Build the run of an image, with every agent in its place of the tree. Raises CheckpointError if it does not hold together, or not with that tree."""
     try:
         _rebuild(image, ledger)
+        find_nodes(root, image["shape"], [] if ledger.root is None else list(walk(ledger.root)))
     except CheckpointError:
         raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except _DAMAGE as error:
         msg = f"the checkpoint is damaged: its parts do not belong together ({type(error).__name__}: {error})."
         raise CheckpointError(msg) from error
 
@@ -146,11 +178,11 @@ def rebuild(image: dict[str, Any], ledger: Ledger) -> None:
 def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
     context = ledger.context
     ledger.given = AgentInput(_messages(image["input"][0]), bool(image["input"][1]))
-    ledger.seq, ledger.transfers = int(image["seq"]), int(image["transfers"])
-    ledger.fresh = None if image["fresh"] is None else int(image["fresh"])
-    context.usage = cast("Usage", _typed(image["usage"], Usage))
-    context.null_answer = image["null_answer"]
-    context.session_id = image["session_id"]
+    ledger.seq, ledger.transfers = _count(image["seq"]), _count(image["transfers"])
+    ledger.fresh = None if image["fresh"] is None else _count(image["fresh"])
+    context.usage = _usage(image["usage"])
+    context.null_answer = _text(image["null_answer"])
+    context.session_id = _text(image["session_id"])
     context.skip_transfers = bool(image["skip_transfers"])
     context.options = (*restored_options(image["options"]), *context.options)
     context.session.update({**image["values"], **context.session.to_dict()})
@@ -162,6 +194,7 @@ def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
     for invocation_id in frames:
         _build(invocation_id, frames, built, lanes, scope)
     roots = [one for one in built.values() if one.seat.parent is None]
+    ledger.root = None
     if not frames and not image["seq"]:
         return  # nobody had begun to play
     if len(roots) != 1:
@@ -171,7 +204,7 @@ def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
     for invocation_id, outcomes in image["ended"].items():
         seats = built[invocation_id].seats = built[invocation_id].seats or {}
         for slot, outcome in outcomes.items():
-            seats[slot] = cast("Outcome", _typed(outcome, Outcome))
+            seats[slot] = _outcome(outcome)
     for invocation_id, results in image["steps"].items():
         built[invocation_id].steps = dict(results)
 
@@ -181,25 +214,29 @@ def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
     for lane_id, (parent, fork, rows) in table.items():
         lane = lanes[lane_id]
         lane.parent = None if parent is None else lanes[parent]
-        lane.fork = int(fork)
-        lane.entries = [Entry(str(name), tuple(path), str(invocation), cast("Message", _typed(message, Message))) for name, path, invocation, message in rows]
+        lane.fork = _count(fork)
+        lane.entries = [Entry(str(name), _names(path), str(invocation), _message(message)) for name, path, invocation, message in rows]
+    sound: set[str] = set()
     for lane in lanes.values():
-        above, seen = lane.parent, {lane.id}
-        while above is not None:
+        above: Lane | None = lane
+        seen: set[str] = set()
+        while above is not None and above.id not in sound:
             if above.id in seen:
                 raise CheckpointError("the checkpoint is damaged: its lanes form a circle.")
             seen.add(above.id)
             above = above.parent
+        sound |= seen
     return lanes
 
 
 def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
     """One invocation, and first those above it."""
-    line = [invocation_id]
-    while (above := frames[line[-1]].get("in")) is not None and above not in built:
+    line = {invocation_id: None}
+    above = invocation_id
+    while (above := frames[above].get("in")) is not None and above not in built:
         if above in line:
             raise CheckpointError("the checkpoint is damaged: its agents form a circle.")
-        line.append(above)
+        line[above] = None
     for next_id in reversed(line):
         if next_id not in built:
             built[next_id] = _build_one(next_id, frames[next_id], built, lanes, root_scope)
@@ -213,18 +250,27 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
         scope = Scope(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
-        scope.last_message = last
-    seat = Seat(parent, frame["slot"], scope, frame.get("tool"), frame.get("loop"), None)
+        scope.last_message = None if last is None else _message(last)
+    tool, loop = frame.get("tool"), frame.get("loop")
+    tool = None if tool is None else _typed(tool, AddressStep)
+    seat = Seat(parent, _typed(frame["slot"], int | str), scope, tool, None if loop is None else _count(loop), None)
     seat.broke = bool(frame.get("seat_broke", False))
-    *before, _ = frame["names"]
+    *before, name = _names(frame["names"])
     seat.names = tuple(before)
     given = frame.get("given")
-    invocation = Invocation.restore(invocation_id, frame["names"][-1], tuple(frame["place"]), tuple(frame["path"]), lanes[frame["lane"]], seat)
+    place, path = _names(frame["place"]), _names(frame["path"])
+    invocation = Invocation.restore(_typed(invocation_id, str), name, place, path, lanes[frame["lane"]], seat)
     invocation.given = None if given is None else AgentInput(_messages(given[0]), bool(given[1]))
-    invocation.since = int(frame["since"])
-    for name in _KEPT:
+    invocation.since = _count(frame["since"])
+    for name, kind in _KEPT.items():
         if name in frame:
-            setattr(invocation, name, frame[name])
+            setattr(invocation, name, _typed(frame[name], kind))
+    if invocation.outcome is not None:
+        _outcome(invocation.outcome)
+    for answer in (invocation.answers or {}).values():
+        _check_pending(_typed(answer, Answer).pending)
+    for pending in (invocation.pending or {}).values():
+        _check_pending(pending)
     if "lanes" in frame:
         invocation.lanes = [lanes[lane_id] for lane_id in frame["lanes"]]
     if parent is not None:
@@ -233,12 +279,88 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     return invocation
 
 
-def _messages(given: Any) -> tuple[Message, ...]:
-    return tuple(cast("Message", _typed(message, Message)) for message in given)
+# --- what is read, looked at: bytes may hold anything where something belongs
 
 
-def _typed(value: Any, kind: type) -> Any:
+def _typed(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        msg = f"the checkpoint is damaged: {type(value).__name__} where {kind.__name__} belongs."
+        msg = f"the checkpoint is damaged: {type(value).__name__} where {getattr(kind, '__name__', kind)} belongs."
         raise CheckpointError(msg)
     return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        msg = f"the checkpoint is damaged: {value!r:.40} where a number belongs."
+        raise CheckpointError(msg)
+    return value
+
+
+def _text(value: Any) -> str | None:
+    text: str | None = None if value is None else _typed(value, str)
+    return text
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """At least one name."""
+    names = tuple(value)
+    if not names or isinstance(value, str) or any(type(name) is not str for name in names):
+        msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
+        raise CheckpointError(msg)
+    return names
+
+
+def _usage(value: Any) -> Usage:
+    usage: Usage = _typed(value, Usage)
+    for number in (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests):
+        _typed(number, int)
+    return usage
+
+
+def _messages(given: Any) -> tuple[Message, ...]:
+    return tuple(_message(message) for message in given)
+
+
+def _message(value: Any) -> Message:
+    message: Message = _typed(value, Message)
+    for call in _typed(message.tool_calls, tuple):
+        _typed(call, ToolCall)
+        _names((call.id, call.name, call.arguments))
+    if message.usage is not None:
+        _usage(message.usage)
+    for text in (message.tool_call_id, message.tool_name, message.reasoning):
+        _text(text)
+    _typed(message.id, str)
+    return message
+
+
+def _outcome(value: Any) -> Outcome:
+    outcome: Outcome = _typed(value, Outcome)
+    if outcome.kind not in get_args(OutcomeKind):
+        msg = f"the checkpoint is damaged: an agent has ended as {outcome.kind!r:.40}."
+        raise CheckpointError(msg)
+    if outcome.error is not None:
+        _typed(outcome.error, Exception)
+    if outcome.message is not None:
+        _message(outcome.message)
+    for context in _typed(outcome.contexts, tuple):
+        _check_context(context)
+    return outcome
+
+
+def _check_pending(pending: Any) -> None:
+    _typed(pending, Pending)
+    _check_context(pending.context)
+    _text(pending.call_id)
+    for told in _typed(pending.earlier, tuple):
+        was_approval, _ = told
+        _typed(was_approval, bool)
+
+
+def _check_context(context: Any) -> None:
+    while context is not None:
+        _typed(context, InterruptContext)
+        _typed(context.id, str)
+        for step in _typed(context.address, tuple):
+            _typed(step, AddressStep)
+        context = context.parent

@@ -10,7 +10,7 @@ actor is dormant: it was interrupted, or comes from bytes. When its seat is cast
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from .chat import Message, new_id
 from .definition import INNER, AgentInput, Node
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .ref import ActorRef
 
-__all__ = ["Invocation", "Scope", "Seat", "Slot"]
+__all__ = ["Following", "Invocation", "Scope", "Seat", "Slot"]
 
 Slot: TypeAlias = int | str
 """By what an invocation tells apart those that it casts: its position, or a name."""
+
+
+class Following(NamedTuple):
+    """Who takes over a seat, and what he is given."""
+
+    node: Node
+    given: AgentInput
+    told_from: int | None
 
 
 class Scope:
@@ -102,6 +110,10 @@ class Invocation:
     """Whether it comes from bytes."""
     place: tuple[str, ...] = ()
     """Where its definition stands, as long as that is not known."""
+    told_from: int | None = None
+    """Where in its lane that begins which it is given as it was said, behind what it was given outright; None if there is nothing of the kind."""
+    following: Following | None = None
+    """Who takes over, if that is not for the tree to say."""
     parked: bool = False
     """Whether it has come to a safe point, and waits there for the end of the run."""
     busy: int = 0

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgpack import packb  # type: ignore[import-untyped]  # it has no stubs
 
 from .codec import pack, unpack
-from .errors import CheckpointError
+from .errors import CheckpointError, UsageError
 from .events import AgentEvent, CustomAction
-from .image import FORMAT, counters_of, frame_of
+from .image import check_format, counters_of, frame_of
 
 if TYPE_CHECKING:
     from .history import Lane
@@ -35,6 +35,7 @@ __all__ = ["Journal", "check_values", "kept_value", "replay"]
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes)
 _MISSING: Final = object()
+_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError)
 
 
 class Journal:
@@ -220,24 +221,26 @@ def replay(records: list[bytes]) -> dict[str, Any]:
         try:
             for change in unpack(record):
                 _apply(image, change)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            msg = f"the journal is damaged at record {position}: {type(error).__name__}: {error}"
-            raise CheckpointError(msg) from error
         except CheckpointError as error:
             msg = f"record {position} of the journal: {error}"
             raise CheckpointError(msg) from error
+        except _DAMAGE as error:
+            msg = f"the journal is damaged at record {position}: {type(error).__name__}: {error}"
+            raise CheckpointError(msg) from error
     if not image:
         raise CheckpointError("the journal is damaged: it does not begin with the start of a run.")
-    _prune(image)
+    try:
+        _prune(image)
+    except _DAMAGE as error:
+        msg = f"the journal is damaged: its records do not belong together ({type(error).__name__}: {error})."
+        raise CheckpointError(msg) from error
     return image
 
 
 def _apply(image: dict[str, Any], change: list[Any]) -> None:
     kind = change[0]
     if kind == "start":
-        if change[1]["format"] > FORMAT:
-            msg = f"it was written by a newer version: its format is {change[1]['format']}, and this one reads up to {FORMAT}. Update understudy."
-            raise CheckpointError(msg)
+        check_format(change[1])
         image.clear()
         image.update(change[1], mark=None)
     elif not image:
@@ -262,8 +265,16 @@ def _values(image: dict[str, Any], changed: dict[str, Any], gone: list[str]) -> 
 
 
 def _joined(image: dict[str, Any], lane: str, children: list[str]) -> None:
+    lanes = image["lanes"]
     for child in children:
-        image["lanes"][lane][2].extend(image["lanes"][child][2])
+        rows, lanes[child][2] = lanes[child][2], []
+        lanes[lane][2].extend(rows)
+
+
+def _mark(image: dict[str, Any], kind: str, number: int) -> None:
+    if type(kind) is not str or type(number) is not int:
+        raise TypeError("a mark is a word and a number")
+    image["mark"] = (kind, number)
 
 
 _CHANGES: Final[dict[str, Any]] = {
@@ -277,7 +288,7 @@ _CHANGES: Final[dict[str, Any]] = {
     "joined": _joined,
     "values": _values,
     "counters": lambda image, news: image.update(news),
-    "mark": lambda image, kind, number: image.update(mark=(kind, number)),
+    "mark": _mark,
 }
 
 
@@ -298,7 +309,7 @@ def _prune(image: dict[str, Any]) -> None:
         used.update((frame["lane"], *frame.get("lanes", ())))
     for key in tuple(used):
         above: Any = lanes.get(key)
-        while above is not None and above[0] is not None:
+        while above is not None and above[0] is not None and above[0] not in used:
             used.add(above[0])
             above = lanes.get(above[0])
     image["lanes"] = {key: lane for key, lane in lanes.items() if key in used}

@@ -16,11 +16,10 @@ from .chat import new_id
 from .codec import pack, unpack
 from .definition import Node
 from .errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
-from .image import FORMAT, draw, rebuild, walk
+from .image import FORMAT, check_format, draw, rebuild, walk
 from .journal import Journal, replay
 from .leases import LeaseKeeper, keeper_of
 from .segments import Segments
-from .shape import find_nodes
 from .vault import RESERVED, Vault, answered_key, journal_key, lease_key, open_key
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ __all__ = ["Keeping", "check_checkpoint_id"]
 
 _VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
 _NUMBERED: Final = "{}@{}"
+_LONGEST_ID: Final = 200
+_MOST_SAVES: Final = 1_000_000_000
 
 
 def check_checkpoint_id(checkpoint_id: str) -> str:
@@ -193,6 +194,7 @@ class Keeping:
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
         if "image" in found:
             image: dict[str, Any] = found["image"]
+            check_format(image)
             await self.segments.complete(image)
         else:
             records = await self.vault.read(journal_key(found["journal"]))
@@ -203,9 +205,6 @@ class Keeping:
             image = replay(records[:count])
             self._records = len(records)
             self._is_whole = count == len(records)  # behind it is what somebody wanted who was lost before his first step
-        if image["format"] > FORMAT:
-            msg = f"checkpoint {self.checkpoint_id!r} was written by a newer version of understudy. Update it."
-            raise CheckpointError(msg)
         return image
 
     def restore(self, ledger: Ledger) -> None:
@@ -213,8 +212,7 @@ class Keeping:
         assert self.image is not None
         image, self.image = self.image, None
         ledger.context.run_id = self.run_id
-        rebuild(image, ledger)
-        find_nodes(self._root, image["shape"], _at_work(ledger))
+        rebuild(image, ledger, self._root)
         if self.journal is not None:
             if self._records and self._is_whole:
                 self.journal.know(image)
@@ -385,7 +383,9 @@ def _read_checkpoint(name: str, data: bytes) -> dict[str, Any]:
     good = (
         isinstance(found, dict)
         and all(type(found.get(key)) is kind for key, kind in (("checkpoint", int), ("number", int), ("run", str), ("agent", str)))
-        and (isinstance(found.get("image"), dict) or (type(found.get("journal")) is str and type(found.get("records")) is int))
+        and ("image" in found or (type(found.get("journal")) is str and type(found.get("records")) is int and found["records"] >= 0))
+        and 0 < found["number"] < _MOST_SAVES
+        and max(len(found["run"]), len(found.get("journal") or "") if "image" not in found else 0) <= _LONGEST_ID
     )
     if not good:
         msg = f"checkpoint {name!r} is damaged, or something else: it does not hold what a checkpoint does."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .codec import unpack
 from .errors import CheckpointError
+from .image import check_image
 from .keeping import Keeping
 from .monitor import logger
 from .vault import Vault, open_prefix
@@ -22,6 +23,8 @@ __all__ = ["find_unfinished"]
 
 _AT_ONCE: Final = 200
 """Runs that are looked at together: their reads are one to the store."""
+
+_LONGEST_ID: Final = 2000
 
 
 async def find_unfinished(vault: Vault, root: Node, system: ActorSystem) -> list[Keeping]:
@@ -41,18 +44,27 @@ async def _claim(vault: Vault, root: Node, system: ActorSystem, key: str, run_id
         mark = await vault.get(key)
         if mark is None:
             return None
-        said: Any = unpack(mark)
-        keeping = Keeping(vault, root, run_id, said["checkpoint"], steps=bool(said["steps"]))
+        keeping = _marked(vault, root, run_id, unpack(mark))
         if not await keeping.lease(system):
             return None
         try:
             # Whoever had it until now may just have finished it.
             if await vault.get(key) is not None and await keeping.read_unfinished():
+                assert keeping.image is not None
+                check_image(keeping.image, root)
                 return keeping
             await keeping.finish(unfinished=False)
         except BaseException:
             await keeping.close()
             raise
-    except (CheckpointError, KeyError, TypeError) as error:
+    except CheckpointError as error:
         logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
     return None
+
+
+def _marked(vault: Vault, root: Node, run_id: str, said: Any) -> Keeping:
+    """The run of which that is said."""
+    checkpoint_id, steps = (said.get("checkpoint"), said.get("steps")) if isinstance(said, dict) else (None, None)
+    if not isinstance(checkpoint_id, str) or not 0 < len(checkpoint_id) <= _LONGEST_ID or type(steps) is not bool:
+        raise CheckpointError("what says that it is not finished is damaged.")
+    return Keeping(vault, root, run_id, checkpoint_id, steps=steps)

@@ -96,7 +96,7 @@ class Runner:
         self.event_buffer = event_buffer
         self.skip_transfer_messages = skip_transfer_messages
         self._tree = build_tree(agent)
-        for node in self._tree.walk():
+        for node in (node for tree in self._tree.trees() for node in tree.walk()):
             check = getattr(node.agent, "check", None)
             if check is not None:
                 check(node)

@@ -143,12 +143,19 @@ class Stage:
         if self.over:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
-            if self.stopping:
-                return self._supervisor.look_parked()  # it keeps its seat, and hands over when the run goes on
-            failure = self._transfer(invocation, transfer, outcome)
-            if failure is None:
+            parent = invocation.seat.parent
+            if invocation.cancelled:
+                outcome = CANCELLED  # nobody waits for the one to whom it would hand over
+            elif self.stopping:
+                # It keeps its seat, and hands over when the run goes on. Nobody plays in it until then.
+                if parent is not None:
+                    parent.playing -= 1
+                    parent.parked = True
+                return self._supervisor.look_parked()
+            elif (failure := self._transfer(invocation, transfer, outcome)) is None:
                 return None
-            outcome = Outcome("failed", failure)
+            else:
+                outcome = Outcome("failed", failure)
         return self._settle(invocation.seat, outcome)
 
     def _transfer(self, invocation: Invocation, name: str, outcome: Outcome) -> Exception | None:
@@ -156,7 +163,8 @@ class Stage:
         ledger, node, seat = self._ledger, invocation.node, invocation.seat
         run = ledger.context.run_id
         seat.broke = seat.broke or outcome.broke
-        target = node.target(name)
+        handed = invocation.following
+        target = node.target(name) if handed is None else handed.node
         error: AgentError | None = None
         if target is None:
             error = TransferError(f"transfer failed: agent '{name}' not found when transferring from '{node.name}'", run=run, agent=node.name)
@@ -172,7 +180,8 @@ class Stage:
             return error
         assert target is not None
         ledger.transfers += 1
-        following = Invocation(target, (*invocation.run_path, name), invocation.lane, seat, None, node)
+        following = Invocation(target, (*invocation.run_path, target.name), invocation.lane, seat, None if handed is None else handed.given, node)
+        following.told_from = None if handed is None else handed.told_from
         if ledger.keeping is not None and ledger.keeping.journal is not None:
             ledger.keeping.journal.gone(invocation)
             ledger.keeping.journal.touch(following)
