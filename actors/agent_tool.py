@@ -58,8 +58,12 @@ class AgentTool(Tool):
             asked = (*invocation.seat.scope.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
         else:
             asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
-        given = AgentInput(asked, outer.streaming)
-        outcome = await outer.call_agent(own["_tree"], given, context.next_slot(), shown=own["_emit_events"], tool=context.address_step)
+        return await self.answer(context, AgentInput(asked, outer.streaming), shown=own["_emit_events"])
+
+    async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
+        """Let the agent play, and return what it says last."""
+        outer = context.agent_context
+        outcome = await outer.call_agent(self.tree, given, context.next_slot(), shown=shown, tool=context.address_step)
         if outcome.kind == "failed":
             msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
             raise ToolError(msg, agent=outer.agent_name) from outcome.error

@@ -18,6 +18,8 @@ from ..runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_fr
 from ..runtime.run_result import RunResult, RunStatus
 from ..runtime.runner import Runner
 from .agent import Agent
+from .guardrail import InputGuardrail, OutputGuardrail, as_guardrails
+from .handoff import Handoff, as_handoff
 from .middleware import Middleware
 from .react import React
 from .setup import Setup
@@ -26,7 +28,7 @@ from .transfer import exit_tool as default_exit_tool
 
 __all__ = ["ChatModelAgent"]
 
-_RUNNER_OPTIONS: Final = ("system", "hooks", "max_transfers", "event_buffer", "skip_transfer_messages")
+_RUNNER_OPTIONS: Final = ("system", "hooks", "max_transfers", "event_buffer", "skip_transfer_messages", "handoff_input_filter")
 _DEFAULT_SETTINGS: Final = ModelSettings()
 
 
@@ -66,9 +68,6 @@ class ChatModelAgent(Agent):
         **agent_options: Any,
     ) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
-        if handoffs or input_guardrails or output_guardrails:
-            msg = f"agent {name!r}: handoffs and guardrails are not there yet. Give the agents as sub_agents."
-            raise UsageError(msg, agent=name)
         _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
         _check(name, "middleware", "a list of Middleware", isinstance(middleware, Iterable), middleware)
         _check(name, "max_iterations", "a whole number, 1 or more", isinstance(max_iterations, int) and max_iterations >= 1, max_iterations)
@@ -79,6 +78,8 @@ class ChatModelAgent(Agent):
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
+        _check(name, "multiple_handoffs", "'first', 'last' or 'error'", multiple_handoffs in ("first", "last", "error"), multiple_handoffs)
+        _check(name, "handoffs", "a list of agents and handoffs", isinstance(handoffs, Iterable) and not isinstance(handoffs, Agent), handoffs)
         self.instruction = instruction
         self.model = _as_model(model, name)
         self.tools = _as_tools(tools, exit_tool, name)
@@ -92,6 +93,11 @@ class ChatModelAgent(Agent):
         self.unknown_tool = unknown_tool
         self.on_tool_error = on_tool_error
         self.parallel_tool_calls = parallel_tool_calls
+        # A list of the user's may still grow, until a Runner is made: so that agents can hand over in circles.
+        self.handoffs: Sequence[Any] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
+        self.input_guardrails = as_guardrails(input_guardrails, InputGuardrail, name)
+        self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
+        self.check_handoffs()
         self.multiple_handoffs = multiple_handoffs
         self.nest_handoff_history = nest_handoff_history
         self.model_settings = model_settings or _DEFAULT_SETTINGS
@@ -101,6 +107,27 @@ class ChatModelAgent(Agent):
         twin = super().with_sub_agents(sub_agents)
         twin._runner = None
         return twin
+
+    def check_handoffs(self) -> list[Handoff]:
+        """All of them. Raises, if two, or one and a tool, have the same name."""
+        known = {tool.name: f"the tool {tool.name!r}" for tool in self.tools}
+        found = [as_handoff(given, self.name) for given in self.handoffs]
+        for one in found:
+            what = f"the handoff to {one.agent_name!r}"
+            if one.tool_name in known:
+                msg = f"agent {self.name!r}: {known[one.tool_name]} and {what} are both named {one.tool_name!r}: give one of them another, by tool_name=."
+                raise UsageError(msg, agent=self.name)
+            known[one.tool_name] = what
+        return found
+
+    @property
+    def hands_off(self) -> bool:  # type: ignore[override]  # read only
+        return bool(self.handoffs)
+
+    @property
+    def followers(self) -> Sequence[Agent]:  # type: ignore[override]  # read only
+        found = (as_handoff(one, self.name) for one in self.handoffs)
+        return [one.agent for one in found if one.agent is not None and one.mode == "transfer"]
 
     def check(self, node: Node) -> None:
         """Work out, when a Runner is made, what is the same for all its runs: so that what is wrong is said then."""

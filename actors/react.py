@@ -6,6 +6,7 @@ start, to go on after a failure and to go on after an interrupt are one and the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -18,9 +19,11 @@ from ..runtime.either import settled
 from ..runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ..runtime.events import AgentEvent
 from ..runtime.history import complete_calls
-from ..runtime.models import ModelRequest, stream_of
+from ..runtime.models import ModelRequest, ToolSpec, stream_of
 from ..runtime.options import model_options
 from .answer import AnswerForm
+from .guardrail import applying, check_all, last_input
+from .handoff_step import follow_again, hand_off
 from .setup import PLACEHOLDER, Setup
 from .tools_step import HELD, Round
 
@@ -32,13 +35,16 @@ __all__ = ["React"]
 
 T = TypeVar("T")
 
+_OFF: Final = "off"
+"""Where an agent notes which handoffs its model was not shown."""
+
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class React:
     """One play of a chat model's agent."""
 
-    __slots__ = ("_agent", "_context", "_given", "_hooked", "_model", "_replies", "_setup")
+    __slots__ = ("_agent", "_checks_input", "_checks_output", "_context", "_given", "_hooked", "_model", "_replies", "_setup")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
         self._agent = agent
@@ -47,6 +53,10 @@ class React:
         self._context = context
         self._model = context.run.model_for_run(agent.model)
         self._hooked = context.run.hooks is not None or agent.hooks is not None
+        # Those of agents that had the seat before may be for this one, too.
+        succeeds = len(context.invocation.names) > 1
+        self._checks_input = bool(agent.input_guardrails) or succeeds
+        self._checks_output = bool(agent.output_guardrails) or succeeds
 
     async def play(self) -> AsyncIterator[AgentEvent]:
         agent, setup, context = self._agent, self._setup, self._context
@@ -61,9 +71,11 @@ class React:
                 reply = _last_reply(said)
                 if context.run.stopping == "after_model":
                     await context.pause()
-                if await Round(setup.policy, context, hooked=self._hooked).play(calls or (), reply.tool_calls):
+                if await self._round(calls or (), reply):
                     break
             if context.invocation.transfer is not None:
+                if setup.handoffs and context.invocation.following is None:
+                    await follow_again(context, setup, said)
                 break  # a tool has handed over, and control does not come back
             if calls:
                 continue
@@ -74,19 +86,17 @@ class React:
                 if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
-            if context.run.stopping is not None:
-                await context.pause()
-            context.invocation.busy += 1
-            try:
-                reply = await self._ask(start, said)
-            finally:
-                context.invocation.busy -= 1
+            reply = await self._next_reply(start, said)
             if setup.answer is None or reply.tool_calls:
+                if self._checks_output and not reply.tool_calls:
+                    await self._check_output(reply.text)
                 yield AgentEvent.of(reply)
                 if not reply.tool_calls:
                     break
             else:
                 parsed, problem = self._parsed(setup.answer, reply)
+                if self._checks_output and parsed is not None:
+                    await self._check_output(parsed)
                 yield AgentEvent.of(reply, None, parsed)
                 if problem is not None:
                     raise problem
@@ -97,6 +107,59 @@ class React:
             context.session[agent.output_key] = said[-1].text
         for middleware in setup.after_agent:
             await settled(middleware.after_agent(context, said[-1] if said else None))
+
+    async def _next_reply(self, start: tuple[Message, ...], said: list[Message]) -> Message:
+        context = self._context
+        if context.run.stopping is not None:
+            await context.pause()
+        context.invocation.busy += 1
+        try:
+            return await (self._ask(start, said) if said or not self._checks_input else self._ask_checked(start))
+        finally:
+            context.invocation.busy -= 1
+
+    async def _round(self, calls: Sequence[ToolCall], reply: Message) -> bool:
+        """The calls of one reply, and the handoff among them. Returns whether the agent is to end now."""
+        agent, setup, context = self._agent, self._setup, self._context
+        off = context.notes.get(_OFF, ()) if setup.handoffs else ()
+        final = self._check_output if self._checks_output else None
+        step = Round(setup.policy, context, hooked=self._hooked, off=off, final=final)
+        if await step.play(calls, reply.tool_calls):
+            return True
+        if step.handoff is None:
+            return False
+        if context.run.stopping is not None:
+            await context.pause()
+        handoff = setup.handoffs[step.handoff.name]
+        return await hand_off(context, setup, handoff, step.handoff, step.rivals, raises=agent.on_tool_error == "raise")
+
+    async def _ask_checked(self, start: tuple[Message, ...]) -> Message:
+        """The first call of the model, and what looks at the input: some of it before, the rest beside it."""
+        context = self._context
+        checks = applying(context, "input_guardrails")
+        value = last_input(self._given.messages)
+        before, beside = [one for one in checks if not one.run_in_parallel], [one for one in checks if one.run_in_parallel]
+        if before:
+            await check_all(before, context, value)
+        if not beside:
+            return await self._ask(start, [])
+        checking = context.create_task(check_all(beside, context, value))
+        asking = context.create_task(self._ask(start, []))
+        try:
+            await asyncio.wait((checking, asking), return_when=asyncio.FIRST_EXCEPTION)
+            if checking.done():
+                checking.result()  # what has tripped goes before what the model came to
+            return await asking
+        finally:
+            for task in (checking, asking):
+                task.cancel()
+            await asyncio.gather(checking, asking, return_exceptions=True)
+
+    async def _check_output(self, value: Any) -> None:
+        """Raise, if the agent must not end with that."""
+        checks = applying(self._context, "output_guardrails")
+        if checks:
+            await check_all(checks, self._context, value)
 
     # --- asking ---
 
@@ -141,7 +204,8 @@ class React:
         settings = agent.model_settings if not context.run.options else model_options(context.run.options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
-        request = ModelRequest(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
+        specs = setup.specs if not setup.handoffs else await self._shown_specs()
+        request = ModelRequest(messages, specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
             request = _kept(await settled(middleware.before_model(context, request)), request, middleware, "before_model")
         if self._hooked:
@@ -173,6 +237,18 @@ class React:
         if self._hooked:
             await context.call_hooks("on_model_end", agent, reply)
         return reply
+
+    async def _shown_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools, without those handoffs that are not enabled now."""
+        setup, context = self._setup, self._context
+        asked = [one for one in setup.handoffs.values() if one.is_enabled is not True]
+        if not asked:
+            return setup.specs
+        enabled = await asyncio.gather(*(one.enabled(context.run, self._agent) for one in asked))
+        off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
+        if off or _OFF in context.notes:
+            context.notes[_OFF] = off
+        return tuple(spec for spec in setup.specs if spec.name not in off)
 
     async def _call(self, request: ModelRequest) -> Message:
         if not self._given.streaming:

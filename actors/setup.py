@@ -13,6 +13,8 @@ from ..runtime.definition import Node
 from ..runtime.errors import UsageError
 from ..runtime.history import TRANSFER_TOOL
 from .answer import AnswerForm
+from .handoff import Handoff
+from .handoff_call import HandoffCall
 from .tools_step import ToolPolicy
 from .transfer import transfer_instruction, transfer_tool
 
@@ -33,6 +35,8 @@ class Setup:
         "answer",
         "before_agent",
         "before_model",
+        "handoffs",
+        "nests",
         "policy",
         "specs",
         "system",
@@ -48,7 +52,13 @@ class Setup:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool
-        self.specs = tuple(tool.spec for tool in tools.values())
+        self.handoffs: dict[str, Handoff] = {}
+        for handoff in agent.check_handoffs():
+            if handoff.mode == "call":
+                tools[handoff.tool_name] = HandoffCall(handoff, self, agent.name)
+            self.handoffs[handoff.tool_name] = handoff
+        self.nests = agent.nest_handoff_history
+        self.specs = (*(tool.spec for tool in tools.values()), *(one.spec for one in self.handoffs.values() if one.mode == "transfer"))
         stages = {stage: tuple(one for one in agent.middleware if stage in one.overridden) for stage in _STAGES} if agent.middleware else _NONE
         self.before_agent = stages["before_agent"]
         self.after_agent = tuple(reversed(stages["after_agent"]))
@@ -63,6 +73,8 @@ class Setup:
             unknown=agent.unknown_tool,
             wrappers=stages["wrap_tool"],
             exit_name=agent.exit_name,
+            handoffs=self.handoffs,
+            several=agent.multiple_handoffs,
         )
         # Plain text needs no form.
         self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import WRAPPER_ASSIGNMENTS, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, overload
 
@@ -58,6 +58,8 @@ class Tool:
     needs_approval: bool | Callable[..., Any]
     timeout: float | None
     retries: int
+    input_guardrails: Sequence[Callable[[Any], Any]]
+    output_guardrails: Sequence[Callable[[Any], Any]]
     _call: Callable[..., Any]
     _blocking: bool
 
@@ -73,6 +75,8 @@ class Tool:
         needs_approval: bool | Callable[..., Any] = False,
         timeout: float | None = None,
         retries: int = 0,
+        input_guardrails: Sequence[Callable[[Any], Any]] = (),
+        output_guardrails: Sequence[Callable[[Any], Any]] = (),
     ) -> None:
         if not callable(call):
             msg = f"tool {name}: call={call!r} cannot be called; give a def or async def that takes (context, arguments)."
@@ -83,6 +87,7 @@ class Tool:
         own["_blocking"] = not _is_async(call)
         own.update(name=name, description=description, strict=strict, return_directly=return_directly)
         own.update(needs_approval=needs_approval, timeout=timeout, retries=retries)
+        own.update(input_guardrails=tuple(input_guardrails), output_guardrails=tuple(output_guardrails))
         _check_options(self)
         if not (parameters is None or isinstance(parameters, Mapping)):
             _ = self._arguments  # whether it can be a schema is said here, not in the middle of a run
@@ -231,6 +236,8 @@ def tool(
     needs_approval: bool | Callable[..., Any] = False,
     timeout: float | None = None,
     retries: int = 0,
+    input_guardrails: Sequence[Callable[[Any], Any]] = (),
+    output_guardrails: Sequence[Callable[[Any], Any]] = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a function: `@tool`, `@tool(name=...)`, or `tool(function)`.
@@ -244,6 +251,11 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return _make(function, local_names, options)
 
 
+_OPTIONS: Final = frozenset(
+    ("name", "description", "strict", "return_directly", "needs_approval", "timeout", "retries", "input_guardrails", "output_guardrails")
+)
+
+
 def _make(function: Any, local_names: Mapping[str, Any], options: dict[str, Any]) -> Tool:
     if isinstance(function, Tool):
         msg = f"tool {function.name}: it is a tool already."
@@ -253,7 +265,7 @@ def _make(function: Any, local_names: Mapping[str, Any], options: dict[str, Any]
     if not callable(function):
         msg = f"tool: {function!r} cannot be called; give a function, or write @tool(name=...) with keywords."
         raise UsageError(msg)
-    if unknown := options.keys() - {"name", "description", "strict", "return_directly", "needs_approval", "timeout", "retries"}:
+    if unknown := options.keys() - _OPTIONS:
         msg = f"tool {_name_of(function)}: there is no option {', '.join(sorted(unknown))}."
         raise UsageError(msg)
     return _FunctionTool(function, local_names=local_names, **{"name": None, "description": None, **options})
@@ -282,6 +294,10 @@ def _check_options(made: Tool) -> None:
     if not isinstance(made.retries, int) or made.retries < 0:
         msg = f"tool {name}: retries={made.retries!r} is a number of further attempts, and must not be negative."
         raise UsageError(msg)
+    for one in (*made.input_guardrails, *made.output_guardrails):
+        if not callable(one):
+            msg = f"tool {name}: {one!r} is no guardrail: give functions of the call's data that return a ToolGuardrailFunctionOutput."
+            raise UsageError(msg)
     if not isinstance(made.needs_approval, bool) and not callable(made.needs_approval):
         msg = f"tool {name}: needs_approval={made.needs_approval!r} is neither a bool nor something to call."
         raise UsageError(msg)

@@ -98,6 +98,11 @@ class ToolContext:
         return self._call.id
 
     @property
+    def arguments(self) -> str:
+        """What the model has given, as JSON."""
+        return self._call.arguments
+
+    @property
     def idempotency_key(self) -> str:
         """The same whenever this call is made again because it may not have come to its end: give it to whatever must not happen twice."""
         return f"{self._agent.run_id}:{self._agent.invocation_id}:{self._call.id}"

@@ -7,19 +7,21 @@ which returns directly comes after all others. When a round ends, no task of it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..runtime.chat import Message, ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.either import settled
-from ..runtime.errors import AgentError, ToolError, text_of
+from ..runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
 from ..runtime.events import AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
 from .approval import Denied, approved
+from .guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
+from .handoff import Handoff
 from .tool import Tool, ToolArgumentsError
 from .tool_context import ToolContext, ToolInterrupted
 from .tool_result import tool_content
@@ -33,6 +35,7 @@ __all__ = ["HELD", "Round", "ToolPolicy"]
 HELD: Final = "held"
 """Where an agent notes the result of a call that returns directly, until all others of the reply are there: id of the call, message, action."""
 
+_SECOND_HANDOFF: Final = "Multiple handoffs detected, ignoring this one."
 _SECOND_TRANSFER: Final = "Multiple transfers detected, ignoring this one."
 _TRANSFER_AT_EXIT: Final = "The run ends here, ignoring this transfer."
 
@@ -48,36 +51,50 @@ class ToolPolicy:
     unknown: Callable[..., Any] | None
     wrappers: Sequence[Middleware]
     exit_name: str | None  # the tool whose success ends the run
+    handoffs: Mapping[str, Handoff]
+    several: Literal["first", "last", "error"]  # what becomes of several handoffs in one reply
 
 
 class Round:
     """The calls of one reply that have no result yet."""
 
-    __slots__ = ("_context", "_crash", "_errors", "_hooked", "_interrupts", "_policy", "_stopped")
+    __slots__ = ("_context", "_crash", "_errors", "_final", "_hooked", "_interrupts", "_off", "_policy", "_stopped", "handoff", "rivals")
 
-    def __init__(self, policy: ToolPolicy, context: AgentContext, *, hooked: bool) -> None:
+    def __init__(
+        self, policy: ToolPolicy, context: AgentContext, *, hooked: bool, off: Collection[str] = (), final: Callable[[Any], Awaitable[None]] | None = None
+    ) -> None:
+        self._off = off  # handoffs that the model was not shown
+        self._final = final  # what looks at a result with which the agent ends
+        self.handoff: ToolCall | None = None  # the one that is to be carried out now
+        self.rivals: list[str] = []  # those that were called beside it
         self._policy = policy
         self._context = context
         self._hooked = hooked
         self._crash: BaseException | None = None  # what no tool should raise: it is the end of the agent's actor
-        self._errors: list[ToolError] = []
+        self._errors: list[AgentError] = []
         self._interrupts: list[InterruptContext] = []
         self._stopped = False  # whether the run is to end before the calls that are left
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
         exits = next((call.id for call in all_calls if call.name == self._policy.exit_name), None)
-        transfers = self._policy.tools.get(TRANSFER_TOOL) is transfer_tool
-        first_transfer = next((call.id for call in all_calls if call.name == TRANSFER_TOOL), None) if transfers else None
-        last = exits or first_transfer or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
+        leaving = [call for call in all_calls if self._leaves(call)]
+        chosen = self._chosen(leaving)
+        last = exits or (chosen.id if chosen is not None else None)
+        last = last or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
         works = []
         for call in calls:
-            if transfers and call.name == TRANSFER_TOOL and call.id != last:
-                works.append(self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else _SECOND_TRANSFER))
+            if self._leaves(call) and call.id != last:
+                several = _SECOND_HANDOFF if call.name in self._policy.handoffs else _SECOND_TRANSFER
+                works.append(self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else several))
+            elif call.id == last and self._hands_off(call):
+                self.handoff = call
+                self.rivals = [other.name for other in leaving if other is not call]
             else:
                 works.append(self._make(call, comes_last=call.id == last))
-        if len(works) == 1:
-            await self._guarded(works[0])
+        if len(works) <= 1:
+            for work in works:
+                await self._guarded(work)
         elif self._policy.parallel:
             await self._all_at_once(works)
         else:
@@ -86,6 +103,8 @@ class Round:
             msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
             raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
         context, notes = self._context, self._context.invocation.notes
+        if self._interrupts or self._errors or self._stopped:
+            self.handoff = None  # not now
         if self._interrupts and not self._errors:
             await context.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
             return True
@@ -94,6 +113,8 @@ class Round:
         if notes is not None and HELD in notes:
             _, failed, message, action = notes.pop(HELD)
             ends = not failed and not self._errors
+            if ends and self._final is not None:
+                await self._final(message.text)
             if ends:
                 notes["returned"] = True
             await context.emit(AgentEvent.of(message, action if ends else None))
@@ -102,6 +123,22 @@ class Round:
         if self._errors:
             raise self._errors[0]
         return ends or context.invocation.outcome is not None
+
+    def _leaves(self, call: ToolCall) -> bool:
+        """Whether the agent would leave by it."""
+        return self._hands_off(call) or (call.name == TRANSFER_TOOL and self._policy.tools.get(TRANSFER_TOOL) is transfer_tool)
+
+    def _hands_off(self, call: ToolCall) -> bool:
+        handoff = self._policy.handoffs.get(call.name)
+        return handoff is not None and handoff.mode == "transfer" and call.name not in self._off
+
+    def _chosen(self, leaving: Sequence[ToolCall]) -> ToolCall | None:
+        """By which of these the agent leaves."""
+        if len(leaving) > 1 and self._policy.several == "error":
+            names = ", ".join(call.name for call in leaving)
+            msg = f"agent {self._context.agent_name!r}: its model wants to hand over {len(leaving)} times at once: {names}."
+            raise HandoffError(msg, run=self._context.run_id, agent=self._context.agent_name)
+        return None if not leaving else leaving[-1 if self._policy.several == "last" else 0]
 
     async def _all_at_once(self, works: list[Any]) -> None:
         tasks = [self._context.create_task(self._guarded(work)) for work in works]
@@ -143,6 +180,8 @@ class Round:
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result shown."""
         agent = self._context
+        if agent.invocation.cancelled:
+            raise asyncio.CancelledError("the run has ended before this call was begun")
         answers = agent.invocation.answers
         answer = None if answers is None else answers.get(call.id)
         context = ToolContext(agent, call, answer)
@@ -153,7 +192,7 @@ class Round:
                 agent.interrupted(pending.context.info, pending.state, context.address_step, approval=pending.approval, earlier=pending.earlier)
             )
             return
-        tool = self._policy.tools.get(call.name)
+        tool = None if call.name in self._off else self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
         failed = False
@@ -163,6 +202,10 @@ class Round:
             content = await self._content(context, tool, call)
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
+            return
+        except GuardrailTripped as error:
+            error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run_id
+            self._errors.append(error)
             return
         except ToolError as error:
             error.agent = error.agent or agent.agent_name
@@ -193,12 +236,17 @@ class Round:
             if tool is None:
                 return tool_content(await self._unknown(call))
             call = await approved(context, tool, call)
-            if not self._policy.wrappers:
-                return tool_content(await _call(context, tool, call))
-            return tool_content(await self._wrapped(context, tool, call))
+            if tool.input_guardrails:
+                instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(context.run, self._context.node.agent, call))
+                if instead is not None:
+                    return instead
+            content = tool_content(await (_call(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
+            data = ToolOutputGuardrailData(context.run, self._context.node.agent, call, content)
+            instead = await check_tool(tool.output_guardrails, data) if tool.output_guardrails else None
+            return content if instead is None else instead  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
             raise ToolArgumentsError(_one_line(str(error)), agent=self._context.agent_name, message=call) from error
-        except ToolError:
+        except (ToolError, GuardrailTripped):
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -215,7 +263,8 @@ class Round:
     async def _unknown(self, call: ToolCall) -> Any:
         if self._policy.unknown is not None:
             return await settled(self._policy.unknown(call.name, call.arguments))
-        known = ", ".join(sorted(self._policy.tools)) or "none at all"
+        names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
+        known = ", ".join(sorted(names)) or "none at all"
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
         raise ToolError(msg, agent=self._context.agent_name, message=call)
 

@@ -2,7 +2,7 @@
 
 Files, each importing only from those above it (but for `cell`, `lifecycle` and `ref`, which are one thing in three parts):
 
-    errors, clock                       what can go wrong; where time comes from
+    errors, clock, tracing              what can go wrong; where time comes from; spans for whoever traces
     supervision, phase                  what to do with a failed child, and where an actor is in its life, as data
     envelope, mailbox                   what is sent; the one queue that it waits in
     directory, registry, fork           which system is where; which actors pykka knows of; what a forked process gets
@@ -29,6 +29,7 @@ Files, each importing only from those above it (but for `cell`, `lifecycle` and 
     stream, run_record                  events on their way; what is known of a run
     context, agent_actor                an agent's door to its run; an agent at work
     shape, image, journal               a tree that may have changed; a run as plain data; the same, step by step
+    checkpoint                          what one is called, and what its bytes say
     leases, vault                       who works on what; a store, as runs use it
     segments, keeping                   a long history, in pieces; what is kept of one run
     session_policy, session_log, turn   how much of a session a model is given; what it holds; one turn of it
@@ -55,6 +56,7 @@ from .errors import (
     AskTimeout,
     CheckpointError,
     CheckpointNotFound,
+    GuardrailTripped,
     HandlerCancelled,
     HandoffError,
     MailboxFull,
@@ -143,6 +145,7 @@ __all__ = [
     "Failed",
     "FailoverModel",
     "FilePart",
+    "GuardrailTripped",
     "HandlerCancelled",
     "HandoffError",
     "HistoryEntry",

@@ -15,6 +15,7 @@
     │   ├── MaxTransfersExceeded     more transfers than the run may make
     │   ├── ToolError                a tool failed, and the agent was told not to report that to the model
     │   ├── HandoffError             a handoff could not be made
+    │   ├── GuardrailTripped         a guardrail has found something that must not be
     │   └── ModelBehaviorError       the model answered with something that cannot be used
     ├── ModelError               the model could not be reached, or refused the request
     │   ├── RetryExhausted           every attempt failed; the last one's error is the cause
@@ -42,6 +43,7 @@ __all__ = [
     "AskTimeout",
     "CheckpointError",
     "CheckpointNotFound",
+    "GuardrailTripped",
     "HandlerCancelled",
     "HandoffError",
     "MailboxFull",
@@ -137,6 +139,15 @@ class ToolError(AgentError):
 
 class HandoffError(AgentError):
     """A handoff could not be made. What its callback raised is the cause."""
+
+
+class GuardrailTripped(AgentError):
+    """A guardrail has found something that must not be: `output_info` says what."""
+
+    def __init__(self, text: str = "", *, guardrail: str = "", output_info: Any = None, **where: Any) -> None:
+        super().__init__(text, **where)
+        self.guardrail = guardrail
+        self.output_info = output_info
 
 
 class ModelBehaviorError(AgentError):

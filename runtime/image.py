@@ -34,6 +34,7 @@ __all__ = ["FORMAT", "check_format", "check_image", "draw", "draw_header", "fram
 FORMAT: Final = 1
 """Of images. One that is higher was written by a newer version."""
 
+_MOST_FORMATS: Final = 1_000_000
 _NOTHING: Final[Mapping[str, int]] = {}
 
 # Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
@@ -151,7 +152,7 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
 
 def check_format(image: Any) -> None:
     """Raise CheckpointError, if that is no image, or one of a newer version."""
-    if not isinstance(image, dict) or type(image.get("format")) is not int:
+    if not isinstance(image, dict) or type(image.get("format")) is not int or not 0 < image["format"] < _MOST_FORMATS:
         raise CheckpointError("it is damaged, or something else: it holds no image of a run.")
     if image["format"] > FORMAT:
         msg = f"it was written by a newer version: its format is {image['format']}, and this one reads up to {FORMAT}. Update understudy."

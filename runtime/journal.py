@@ -189,7 +189,7 @@ def kept_value(value: Any) -> Any:
         return value
     try:
         return _Packed(packb(value, strict_types=True))  # what msgpack can write by itself is compared ten times as fast
-    except TypeError:
+    except (OverflowError, TypeError, ValueError):
         return _Packed(pack(value))
 
 

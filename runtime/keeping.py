@@ -8,12 +8,12 @@ not count. It must never let a step be shown that is not written, nor start an a
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .chat import new_id
-from .codec import pack, unpack
+from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
+from .codec import pack
 from .definition import Node
 from .errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
 from .image import FORMAT, check_format, draw, rebuild, walk
@@ -29,18 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Keeping", "check_checkpoint_id"]
 
-_VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
-_NUMBERED: Final = "{}@{}"
-_LONGEST_ID: Final = 200
-_MOST_SAVES: Final = 1_000_000_000
-
 
 def check_checkpoint_id(checkpoint_id: str) -> str:
     """Raise, if it cannot be the id of a new checkpoint."""
     if not isinstance(checkpoint_id, str) or not checkpoint_id:
         msg = f"checkpoint_id={checkpoint_id!r}: give a text that is not empty."
         raise UsageError(msg)
-    if checkpoint_id.startswith(RESERVED) or _VERSIONED.fullmatch(checkpoint_id):
+    if checkpoint_id.startswith(RESERVED) or VERSIONED.fullmatch(checkpoint_id):
         msg = f"checkpoint_id={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
         raise UsageError(msg)
     return checkpoint_id
@@ -135,7 +130,7 @@ class Keeping:
     async def _look_for_saves(self) -> dict[str, Any] | None:
         """Get the last save."""
         self._head = await self.vault.get(self.checkpoint_id)
-        found = None if self._head is None else _read_checkpoint(self.checkpoint_id, self._head)
+        found = None if self._head is None else read_checkpoint(self.checkpoint_id, self._head)
         self._number = 0 if found is None else found["number"]
         return found
 
@@ -144,7 +139,7 @@ class Keeping:
     async def load(self, system: ActorSystem, lost: Callable[[], object]) -> None:
         """Find the checkpoint that is to be resumed, be the only one who does, and get its image."""
         self.when_lost(lost)
-        name, number = _split(self.checkpoint_id)
+        name, number = split_id(self.checkpoint_id)
         head = await self.vault.get(name)
         if head is None and number is not None:
             whole = await self.vault.get(self.checkpoint_id)
@@ -153,7 +148,7 @@ class Keeping:
         if head is None:
             msg = f"there is no checkpoint {name!r} in the store. One is saved when a run is interrupted or cancelled, if its Runner has this store."
             raise CheckpointNotFound(msg)
-        found = _read_checkpoint(name, head)
+        found = read_checkpoint(name, head)
         if number is None or number == found["number"]:
             self.run_id, self.checkpoint_id = found["run"], name
             if not await self.lease(system):
@@ -176,13 +171,13 @@ class Keeping:
 
     async def _branch(self, name: str, number: int, head: bytes) -> None:
         """Go on from an earlier save, or from one that was answered: as another run."""
-        found = _read_checkpoint(name, head)
+        found = read_checkpoint(name, head)
         if found["number"] != number:
-            earlier = await self.vault.get(_NUMBERED.format(name, number))
+            earlier = await self.vault.get(numbered_id(name, number))
             if earlier is None:
                 msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
                 raise CheckpointNotFound(msg)
-            found = _read_checkpoint(_NUMBERED.format(name, number), earlier)
+            found = read_checkpoint(numbered_id(name, number), earlier)
         self.image = await self._image_of(found)
         self.run_id = self.image["run"] = new_id()
         self.image["fresh"] = None  # what it says does not go into the session in which it began
@@ -195,7 +190,11 @@ class Keeping:
         if "image" in found:
             image: dict[str, Any] = found["image"]
             check_format(image)
-            await self.segments.complete(image)
+            try:
+                await self.segments.complete(image)
+            except UsageError as error:
+                msg = f"checkpoint {self.checkpoint_id!r} is damaged: {error}"
+                raise CheckpointError(msg) from error
         else:
             records = await self.vault.read(journal_key(found["journal"]))
             count = found["records"]
@@ -237,7 +236,7 @@ class Keeping:
             head = await self.vault.get(self.checkpoint_id)
             if head is None:
                 return False
-            found = _read_checkpoint(self.checkpoint_id, head)
+            found = read_checkpoint(self.checkpoint_id, head)
             self._head, self._number = head, found["number"]
             answered = await self.vault.get(answered_key(self.checkpoint_id, found["number"]))
             if found["run"] != self.run_id or answered is not None:
@@ -315,7 +314,7 @@ class Keeping:
     async def _save(self, number: int, content: dict[str, Any]) -> None:
         checkpoint = pack({"checkpoint": FORMAT, "number": number, "run": self.run_id, "agent": self._root.name, **content})
         if self._head is not None and self._number:
-            await self.vault.set(_NUMBERED.format(self.checkpoint_id, self._number), self._head)
+            await self.vault.set(numbered_id(self.checkpoint_id, self._number), self._head)
         await self.vault.set(self.checkpoint_id, checkpoint)
         self._head, self._number = checkpoint, number
 
@@ -366,34 +365,3 @@ def _raise_first(problems: list[BaseException | None]) -> None:
     for problem in problems:
         if problem is not None:
             raise problem
-
-
-def _split(checkpoint_id: str) -> tuple[str, int | None]:
-    match = _VERSIONED.fullmatch(checkpoint_id)
-    return (checkpoint_id, None) if match is None else (match.group(1), int(match.group(2)))
-
-
-def _read_checkpoint(name: str, data: bytes) -> dict[str, Any]:
-    """What the bytes of a checkpoint say."""
-    try:
-        found: Any = unpack(data)
-    except CheckpointError as error:
-        msg = f"checkpoint {name!r}: {error}"
-        raise CheckpointError(msg) from error
-    good = (
-        isinstance(found, dict)
-        and all(type(found.get(key)) is kind for key, kind in (("checkpoint", int), ("number", int), ("run", str), ("agent", str)))
-        and ("image" in found or (type(found.get("journal")) is str and type(found.get("records")) is int and found["records"] >= 0))
-        and 0 < found["number"] < _MOST_SAVES
-        and max(len(found["run"]), len(found.get("journal") or "") if "image" not in found else 0) <= _LONGEST_ID
-    )
-    if not good:
-        msg = f"checkpoint {name!r} is damaged, or something else: it does not hold what a checkpoint does."
-        raise CheckpointError(msg)
-    if found["checkpoint"] > FORMAT:
-        msg = (
-            f"checkpoint {name!r} was written by a newer version of understudy: its format is {found['checkpoint']}, and this one reads up to {FORMAT}. Update."
-        )
-        raise CheckpointError(msg)
-    checkpoint: dict[str, Any] = found
-    return checkpoint

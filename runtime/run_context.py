@@ -24,6 +24,7 @@ class RunContext:
 
     __slots__ = (
         "context",
+        "handoff_input_filter",
         "hooks",
         "keeps",
         "models",
@@ -51,6 +52,8 @@ class RunContext:
         """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
         self.stopping: CancelMode | None = None
         """Set, when the run is to end at the next safe point of that kind."""
+        self.handoff_input_filter: Any = None
+        """What changes the input of agents that take over by a handoff which has no filter of its own."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id

@@ -6,7 +6,7 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -67,6 +67,7 @@ class Runner:
         hooks: RunHooks | None = None,
         event_buffer: int = 1024,
         skip_transfer_messages: bool = False,
+        handoff_input_filter: Callable[[Any], Any] | None = None,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -95,6 +96,7 @@ class Runner:
         self.hooks = hooks
         self.event_buffer = event_buffer
         self.skip_transfer_messages = skip_transfer_messages
+        self.handoff_input_filter = handoff_input_filter
         self._tree = build_tree(agent)
         for node in (node for tree in self._tree.trees() for node in tree.walk()):
             check = getattr(node.agent, "check", None)
@@ -227,6 +229,7 @@ class Runner:
     def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike) -> RunContext:
         context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
+        context.handoff_input_filter = self.handoff_input_filter
         return context
 
     def _keeping(self, run_id: str, checkpoint_id: str | None) -> Keeping | None:

@@ -1,0 +1,225 @@
+"""Guardrails: functions that look at what goes into an agent, what comes out of it, and at its calls of tools, and may say that it must not be.
+
+Owns: what they are, how they are called, and that one which trips ends its agent with `GuardrailTripped`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeVar, overload
+
+from ..runtime.chat import Message, ToolCall
+from ..runtime.context import AgentContext
+from ..runtime.definition import Node
+from ..runtime.either import settled
+from ..runtime.errors import GuardrailTripped, UsageError, text_of
+from ..runtime.run_context import RunContext
+
+__all__ = [
+    "GuardrailFunctionOutput",
+    "InputGuardrail",
+    "OutputGuardrail",
+    "ToolGuardrailFunctionOutput",
+    "ToolInputGuardrailData",
+    "ToolOutputGuardrailData",
+    "applying",
+    "as_guardrails",
+    "check_all",
+    "check_tool",
+    "input_guardrail",
+    "last_input",
+    "output_guardrail",
+]
+
+G = TypeVar("G", bound="InputGuardrail | OutputGuardrail")
+
+
+@dataclass(frozen=True)
+class GuardrailFunctionOutput:
+    """What a guardrail has found, and whether that must not be."""
+
+    output_info: Any = None
+    tripwire_triggered: bool = False
+
+
+@dataclass(frozen=True)
+class InputGuardrail:
+    """Looks at what a run is asked: `guardrail_function(context, agent, input)`, def or async def.
+
+    It runs beside the first call of the model, and nothing of that is shown before it has passed; with `run_in_parallel=False`, before it. With
+    `every_agent=True` it runs for each agent that takes over, too.
+    """
+
+    guardrail_function: Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
+    name: str | None = None
+    run_in_parallel: bool = True
+    every_agent: bool = False
+
+    def get_name(self) -> str:
+        return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
+
+    async def run(self, context: AgentContext, value: Any) -> None:
+        """Raise `GuardrailTripped`, if it trips."""
+        await _run(self.guardrail_function, self.get_name(), "input", context, value)
+
+
+@dataclass(frozen=True)
+class OutputGuardrail:
+    """Looks at what an agent ends with, before it is shown: `guardrail_function(context, agent, output)`.
+
+    With `every_agent=True`, at what those end with that take over, too.
+    """
+
+    guardrail_function: Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
+    name: str | None = None
+    every_agent: bool = False
+
+    def get_name(self) -> str:
+        return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
+
+    async def run(self, context: AgentContext, value: Any) -> None:
+        """Raise `GuardrailTripped`, if it trips."""
+        await _run(self.guardrail_function, self.get_name(), "output", context, value)
+
+
+async def _run(function: Callable[..., Any], name: str, what: str, context: AgentContext, value: Any) -> None:
+    found = await settled(function(context.run, context.node.agent, value))
+    if not isinstance(found, GuardrailFunctionOutput):
+        msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
+        raise UsageError(msg, agent=context.agent_name)
+    if found.tripwire_triggered:
+        msg = f"the {what} guardrail {name} has tripped at agent {context.agent_name!r}: {found.output_info!r}"
+        raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, run=context.run_id, agent=context.agent_name)
+
+
+@overload
+def input_guardrail(function: Callable[..., Any], /) -> InputGuardrail: ...
+@overload
+def input_guardrail(*, name: str | None = None, run_in_parallel: bool = True, every_agent: bool = False) -> Callable[[Callable[..., Any]], InputGuardrail]: ...
+def input_guardrail(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make an `InputGuardrail` of a function: `@input_guardrail`, or `@input_guardrail(run_in_parallel=False)`."""
+    return InputGuardrail(function) if function is not None else lambda given: InputGuardrail(given, **options)
+
+
+@overload
+def output_guardrail(function: Callable[..., Any], /) -> OutputGuardrail: ...
+@overload
+def output_guardrail(*, name: str | None = None, every_agent: bool = False) -> Callable[[Callable[..., Any]], OutputGuardrail]: ...
+def output_guardrail(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make an `OutputGuardrail` of a function: `@output_guardrail`, or `@output_guardrail(every_agent=True)`."""
+    return OutputGuardrail(function) if function is not None else lambda given: OutputGuardrail(given, **options)
+
+
+def as_guardrails(given: Iterable[Any], kind: type[G], whose: str) -> tuple[G, ...]:
+    """What was given as an agent's guardrails: such, or plain functions."""
+    found: list[Any] = []
+    make: Callable[[Any], Any] = kind
+    for one in given:
+        if not isinstance(one, kind) and (not callable(one) or isinstance(one, type)):
+            msg = f"agent {whose!r}: {one!r} is no {kind.__name__}: give a function of (context, agent, value), or {kind.__name__}(function)."
+            raise UsageError(msg, agent=whose)
+        found.append(one if isinstance(one, kind) else make(one))
+    return tuple(found)
+
+
+def applying(context: AgentContext, what: Literal["input_guardrails", "output_guardrails"]) -> list[Any]:
+    """Which guardrails are for this agent now: its own, and those of agents that had its seat before and that are for every agent."""
+    invocation = context.invocation
+    own: Sequence[Any] = getattr(context.node.agent, what, ())
+    before = invocation.names[:-1]
+    found = [one for one in own if what == "output_guardrails" or not before or one.every_agent]
+    if before:
+        for node in _nodes_named(context.node, before):
+            found += [one for one in getattr(node.agent, what, ()) if one.every_agent and one not in found]
+    return found
+
+
+def _nodes_named(node: Node, names: Sequence[str]) -> list[Node]:
+    wanted = set(names)
+    return [other for tree in node.root.trees() for other in tree.walk() if other.name in wanted]
+
+
+async def check_all(guardrails: Sequence[Any], context: AgentContext, value: Any) -> None:
+    """Run them at once. Raises what the first one raises that trips or fails, and the others are cancelled."""
+    if len(guardrails) == 1:
+        await guardrails[0].run(context, value)
+        return
+    tasks = [context.create_task(one.run(context, value)) for one in guardrails]
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- of tools ---
+
+
+@dataclass(frozen=True)
+class ToolGuardrailFunctionOutput:
+    """What is to become of a call: it is allowed, the model is told something instead, or the agent ends."""
+
+    output_info: Any = None
+    behavior: Literal["allow", "reject", "raise"] = "allow"
+    message: str = ""
+
+    @classmethod
+    def allow(cls, output_info: Any = None) -> Self:
+        return cls(output_info)
+
+    @classmethod
+    def reject_content(cls, message: str, output_info: Any = None) -> Self:
+        """The model is told this, in place of the result."""
+        return cls(output_info, "reject", message)
+
+    @classmethod
+    def raise_exception(cls, output_info: Any = None) -> Self:
+        """The agent ends with `GuardrailTripped`."""
+        return cls(output_info, "raise")
+
+
+@dataclass(frozen=True)
+class ToolInputGuardrailData:
+    """A call that is about to be made."""
+
+    context: RunContext
+    agent: Any
+    call: ToolCall
+
+
+@dataclass(frozen=True)
+class ToolOutputGuardrailData(ToolInputGuardrailData):
+    """A call that was made, and what came of it."""
+
+    output: Any = field(default=None)
+
+
+async def check_tool(guardrails: Sequence[Callable[[Any], Any]], data: ToolInputGuardrailData) -> str | None:
+    """What the model is to be told instead of the result; None if all is well. Raises `GuardrailTripped`."""
+    for one in guardrails:
+        name = getattr(one, "__name__", None) or "guardrail"
+        try:
+            found = await settled(one(data))
+        except Exception as error:
+            msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
+            raise GuardrailTripped(msg, guardrail=name) from error
+        if not isinstance(found, ToolGuardrailFunctionOutput):
+            msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
+            raise UsageError(msg)
+        if found.behavior == "raise":
+            msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
+            raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, message=data.call)
+        if found.behavior == "reject":
+            return found.message
+    return None
+
+
+def last_input(messages: Sequence[Message]) -> Any:
+    """What a guardrail of the input is given: the text, if it is one message of the user's, and else the messages."""
+    if len(messages) == 1 and messages[0].role == "user" and isinstance(messages[0].content, str):
+        return messages[0].content
+    return tuple(messages)

@@ -1,0 +1,55 @@
+"""A handoff that comes back: the agent answers, and its answer is the result of the call.
+
+Owns: `mode="call"`. The agent is given what a handoff would have given it, in a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.chat import ToolCall
+from ..runtime.definition import AgentInput
+from ..runtime.errors import ModelBehaviorError, UsageError
+from .agent_tool import AgentTool
+from .handoff import Handoff
+from .handoff_step import conversation, filtered_input
+from .tool import ToolArgumentsError
+from .tool_context import ToolContext
+
+if TYPE_CHECKING:
+    from .setup import Setup
+
+__all__ = ["HandoffCall"]
+
+
+class HandoffCall(AgentTool):
+    """The tool of such a handoff."""
+
+    def __init__(self, handoff: Handoff, setup: Setup, whose: str) -> None:
+        if handoff.agent is None:
+            msg = f"agent {whose!r}: the handoff {handoff.tool_name} with mode='call' needs a target that is always the same: give the Handoff agent=."
+            raise UsageError(msg, agent=whose)
+        self.__dict__["_handoff"] = handoff
+        self.__dict__["_setup"] = setup
+        super().__init__(
+            handoff.agent,
+            name=handoff.tool_name,
+            description=handoff.tool_description,
+            parameters=dict(handoff.input_json_schema),
+            full_history=False,
+            emit_events=True,
+        )
+
+    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+        del arguments
+        own = self.__dict__
+        handoff: Handoff = own["_handoff"]
+        outer, call = context.agent_context, ToolCall(context.call_id, context.tool_name, context.arguments)
+        if not context.is_resume:
+            try:
+                await handoff.on_invoke_handoff(outer.run, call.arguments)
+            except ModelBehaviorError as error:
+                raise ToolArgumentsError(str(error)) from error
+        messages = await filtered_input(outer, own["_setup"], handoff, call)
+        given = messages if messages is not None else conversation(outer, own["_setup"])
+        return await self.answer(context, AgentInput(given, outer.streaming), shown=True)
