@@ -78,8 +78,6 @@ class ChatModelAgent(Agent):
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
-        _check(name, "multiple_handoffs", "'first', 'last' or 'error'", multiple_handoffs in ("first", "last", "error"), multiple_handoffs)
-        _check(name, "handoffs", "a list of agents and handoffs", isinstance(handoffs, Iterable) and not isinstance(handoffs, Agent), handoffs)
         self.instruction = instruction
         self.model = _as_model(model, name)
         self.tools = _as_tools(tools, exit_tool, name)
@@ -93,13 +91,9 @@ class ChatModelAgent(Agent):
         self.unknown_tool = unknown_tool
         self.on_tool_error = on_tool_error
         self.parallel_tool_calls = parallel_tool_calls
-        # A list of the user's may still grow, until a Runner is made: so that agents can hand over in circles.
-        self.handoffs: Sequence[Any] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
         self.input_guardrails = as_guardrails(input_guardrails, InputGuardrail, name)
         self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
-        self.check_handoffs()
-        self.multiple_handoffs = multiple_handoffs
-        self.nest_handoff_history = nest_handoff_history
+        self._take_handoffs(handoffs, multiple_handoffs, nests=nest_handoff_history)
         self.model_settings = model_settings or _DEFAULT_SETTINGS
         self._runner: Runner | None = None
 
@@ -107,6 +101,15 @@ class ChatModelAgent(Agent):
         twin = super().with_sub_agents(sub_agents)
         twin._runner = None
         return twin
+
+    def _take_handoffs(self, handoffs: Sequence[Any], several: Literal["first", "last", "error"], *, nests: bool) -> None:
+        _check(self.name, "multiple_handoffs", "'first', 'last' or 'error'", several in ("first", "last", "error"), several)
+        _check(self.name, "handoffs", "a list of agents and handoffs", isinstance(handoffs, Iterable) and not isinstance(handoffs, Agent), handoffs)
+        # A list of the user's may still grow, until a Runner is made: so that agents can hand over in circles.
+        self.handoffs: Sequence[Any] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
+        self.multiple_handoffs = several
+        self.nest_handoff_history = nests
+        self.check_handoffs()
 
     def check_handoffs(self) -> list[Handoff]:
         """All of them. Raises, if two, or one and a tool, have the same name."""

@@ -75,6 +75,7 @@ class Setup:
             exit_name=agent.exit_name,
             handoffs=self.handoffs,
             several=agent.multiple_handoffs,
+            output_key=agent.output_key,
         )
         # Plain text needs no form.
         self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)

@@ -16,7 +16,7 @@ from ..runtime.chat import Message, ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.either import settled
 from ..runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
-from ..runtime.events import AgentEvent, Exit, Interrupted
+from ..runtime.events import Action, AgentEvent, Exit, Interrupted
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
 from .approval import Denied, approved
@@ -53,6 +53,7 @@ class ToolPolicy:
     exit_name: str | None  # the tool whose success ends the run
     handoffs: Mapping[str, Handoff]
     several: Literal["first", "last", "error"]  # what becomes of several handoffs in one reply
+    output_key: str | None  # the session value that the agent's last message is put in
 
 
 class Round:
@@ -111,13 +112,14 @@ class Round:
         if self._stopped:
             await context.pause()
         if notes is not None and HELD in notes:
-            _, failed, message, action = notes.pop(HELD)
+            _, failed, message, action = notes[HELD]
             ends = not failed and not self._errors
             if ends and self._final is not None:
                 await self._final(message.text)
+            del notes[HELD]  # with the event: they are recorded together
             if ends:
                 notes["returned"] = True
-            await context.emit(AgentEvent.of(message, action if ends else None))
+            await self._show(message, action if ends else None)
         else:
             ends = False
         if self._errors:
@@ -191,44 +193,60 @@ class Round:
             self._interrupts.append(
                 agent.interrupted(pending.context.info, pending.state, context.address_step, approval=pending.approval, earlier=pending.earlier)
             )
-            return
+            return None
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
-        failed = False
         busy = tool is None or not tool.plays_agent
         agent.invocation.busy += busy
+        try:
+            message, failed = await self._message(context, tool, call)
+        finally:
+            agent.invocation.busy -= busy
+        if message is None:
+            await agent.rest()
+        elif comes_last:
+            agent.notes[HELD] = (call.id, failed, message, context.action)
+            await agent.save()
+            await agent.rest()
+        else:
+            await self._show(message, context.action)
+
+    async def _message(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
+        """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""
+        agent = self._context
+        failed = False
         try:
             content = await self._content(context, tool, call)
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
-            return
+            return None, False
         except GuardrailTripped as error:
             error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run_id
             self._errors.append(error)
-            return
+            return None, True
         except ToolError as error:
             error.agent = error.agent or agent.agent_name
             error.run = error.run or agent.run_id
             context.forget_action()
             if self._policy.raises and not isinstance(error, Denied):
                 self._errors.append(error)
-                return
+                return None, True
             content = str(error)
             failed = True
         else:
             if call.name == self._policy.exit_name and context.action is None:
                 context.send_action(Exit())
-        finally:
-            agent.invocation.busy -= busy
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
-        if comes_last:
-            agent.notes[HELD] = (call.id, failed, message, context.action)
-            await agent.save()
-        else:
-            await agent.emit(AgentEvent.of(message, context.action))
+        return message, failed
+
+    async def _show(self, message: Message, action: Action | None) -> None:
+        """Have a result recorded. After an exit the agent is not asked again, so what it leaves behind is recorded with it."""
+        if type(action) is Exit and self._policy.output_key is not None:
+            self._context.session[self._policy.output_key] = message.text
+        await self._context.emit(AgentEvent.of(message, action))
 
     async def _content(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> Any:
         """The content of the result. Raises ToolError, whatever went wrong."""

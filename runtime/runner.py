@@ -124,13 +124,15 @@ class Runner:
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
+        context: Any = None,
     ) -> Run:
         """Run with these messages. It starts now, if an event loop is running here, and else at its first use.
 
-        `session_id` is shown to agents and hooks as it is; a conversation that lasts is `session(...)`.
+        `session_id` is shown to agents and hooks as it is; a conversation that lasts is `session(...)`. `context` is an object of your own, which
+        hooks, callbacks of handoffs and tools find at `context.run.context`; it is in no checkpoint.
         """
-        context = self._context(session_id, session_values, options)
-        return self._begin(messages, context, checkpoint_id, None, streaming=streaming, timeout=timeout)
+        own = self._context(session_id, session_values, options, context)
+        return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout)
 
     def _begin(
         self,
@@ -176,9 +178,10 @@ class Runner:
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
+        context: Any = None,
     ) -> Run:
-        context = self._context(turn.session_id, session_values, options)
-        return self._begin(messages, context, checkpoint_id, turn, streaming=streaming, timeout=timeout)
+        own = self._context(turn.session_id, session_values, options, context)
+        return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout)
 
     def resume(
         self,
@@ -190,6 +193,7 @@ class Runner:
         session_values: Mapping[str, Any] | None = None,
         options: OptionsLike = None,
         timeout: float | None = None,
+        context: Any = None,
     ) -> Run:
         """Go on with a run that was interrupted or cancelled. Without `targets`, every interrupt is answered: with `data`, or without anything.
 
@@ -201,12 +205,12 @@ class Runner:
             msg = f"resume({checkpoint_id!r}): give the id of a checkpoint: that of `run.checkpoint_id`."
             raise UsageError(msg)
         answers = Answers(targets, data)
-        context = self._context(None, session_values, (*as_tool_options(tool_options), *as_options(options)))
+        own = self._context(None, session_values, (*as_tool_options(tool_options), *as_options(options)), context)
         vault = self._vault
         if vault is None:
-            return self._make(context, _NO_INPUT, None, _no_store, timeout)
-        keeping = Keeping(vault, self._tree, context.run_id, checkpoint_id, steps=self.durability == "step")
-        return self._make(context, _NO_INPUT, keeping, Resuming(keeping, answers), timeout)
+            return self._make(own, _NO_INPUT, None, _no_store, timeout)
+        keeping = Keeping(vault, self._tree, own.run_id, checkpoint_id, steps=self.durability == "step")
+        return self._make(own, _NO_INPUT, keeping, Resuming(keeping, answers), timeout)
 
     async def recover(self) -> list[Run]:
         """Go on with every run of this agent in the store that is not finished, and that nobody works on: after a crash, or after a system was drained.
@@ -226,10 +230,11 @@ class Runner:
 
     # --- making ---
 
-    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike) -> RunContext:
+    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: Any = None) -> RunContext:
         context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
         context.handoff_input_filter = self.handoff_input_filter
+        context.context = users
         return context
 
     def _keeping(self, run_id: str, checkpoint_id: str | None) -> Keeping | None:

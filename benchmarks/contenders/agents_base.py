@@ -89,7 +89,7 @@ class AgentContender(AsyncContender):
         return once
 
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
-        """What makes one run whose tool waits to be approved, keeps it (in memory, or in a file of SQLite), and goes on from that; and what closes the store."""
+        """What makes one run whose tool waits to be approved, keeps it (in memory, or in a file of SQLite), and goes on from that; and what closes it."""
         raise NotImplementedError
 
     async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:

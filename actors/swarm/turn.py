@@ -1,0 +1,122 @@
+"""One reply of one agent, and the functions that it calls.
+
+Owns: how the client is asked, synchronous or not, at once or in pieces, and what is made of its answer. What is overridden in a subclass of `Swarm`
+is used. It must never decide who is next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from ...runtime.context import AgentContext
+from .calls import Calls
+from .play import VARIABLES, Play
+from .types import Agent, ChatCompletionMessageToolCall, Function, Response
+from .util import debug_print, merge_chunk
+
+__all__ = ["Turn"]
+
+_END: Final = object()
+
+
+class Turn:
+    """One reply. After `ask` or `stream`, `message` is what was said, and `calls` are those of functions in it."""
+
+    __slots__ = ("_agent", "_context", "_play", "calls", "message")
+
+    def __init__(self, agent: Agent, play: Play, context: AgentContext) -> None:
+        self._agent = agent
+        self._play = play
+        self._context = context
+        self.message: dict[str, Any] = {}
+        self.calls: list[Any] = []
+
+    async def _completion(self) -> Any:
+        play, variables = self._play, self._context.session[VARIABLES]
+        ask = play.swarm.get_chat_completion
+        return await play.settled(await play.do(self._context, ask, self._agent, play.history, variables, play.model, play.streaming, play.debug))
+
+    async def ask(self) -> None:
+        """Have the whole reply at once."""
+        self.message, self.calls = await self._play.do(self._context, self._received, await self._completion())
+
+    def _received(self, completion: Any) -> tuple[dict[str, Any], list[Any]]:
+        message = completion.choices[0].message
+        debug_print(self._play.debug, "Received completion:", message)
+        return {**json.loads(message.model_dump_json()), "sender": self._agent.name}, message.tool_calls or []
+
+    async def stream(self, sender: str) -> AsyncGenerator[dict[str, Any]]:
+        """The same in pieces. The whole message is said to be that sender's, as Swarm has it; the pieces are this agent's."""
+        message: dict[str, Any] = {"content": "", "sender": sender, "role": "assistant", "function_call": None, "tool_calls": defaultdict(_no_call)}
+        completion = await self._completion()
+        yield {"delim": "start"}
+        async with aclosing(self._chunks(completion)) as chunks:
+            async for chunk in chunks:
+                if not chunk.choices:
+                    continue  # some providers say something about the whole in chunks of their own
+                delta = _as_dict(chunk.choices[0].delta)
+                yield {**delta, "sender": self._agent.name} if delta.get("role") == "assistant" else delta
+                merge_chunk(message, {key: value for key, value in delta.items() if key != "sender"})
+        yield {"delim": "end"}
+        message["tool_calls"] = list(message["tool_calls"].values()) or None
+        self.message = message
+        self.calls = [_as_call(call) for call in message["tool_calls"] or ()]
+        await self.say("Received completion:", message)
+
+    async def _chunks(self, completion: Any) -> AsyncGenerator[Any]:
+        play, context = self._play, self._context
+        if hasattr(completion, "__aiter__"):
+            chunks: AsyncIterator[Any] = aiter(completion)
+            try:
+                while (chunk := await play.settled(anext(chunks, _END))) is not _END:
+                    yield chunk
+            finally:
+                for name in ("close", "aclose"):
+                    close = getattr(completion, name, None)
+                    if close is not None:
+                        await play.settled(close())
+                        break
+            return
+        each = await play.do(context, iter, completion)
+        while (chunk := await play.do(context, next, each, _END)) is not _END:
+            yield chunk
+
+    async def call_functions(self) -> Response:
+        """Call what the reply wants to be called."""
+        from .core import Swarm  # noqa: PLC0415 -- built on this
+
+        play, context, swarm = self._play, self._context, self._play.swarm
+        variables = context.session[VARIABLES]
+        if getattr(swarm.handle_tool_calls, "__func__", None) is not Swarm.handle_tool_calls:
+            response: Response = await play.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, play.debug)
+            return response
+        calls = await play.do(context, Calls, swarm, self.calls, self._agent.functions, variables, play.debug)
+        awaitable = await play.do(context, calls.go_on)
+        while awaitable is not None:
+            awaitable = await play.do(context, calls.go_on, await play.settled(awaitable))
+        return calls.response
+
+    async def say(self, *args: object) -> None:
+        """Print that, if the run is debugged, where whoever called it prints."""
+        if self._play.debug:
+            await self._play.do(self._context, debug_print, True, *args)
+
+
+def _no_call() -> dict[str, Any]:
+    return {"function": {"arguments": "", "name": ""}, "id": "", "type": ""}
+
+
+def _as_dict(delta: Any) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json())
+    return made
+
+
+def _as_call(call: dict[str, Any]) -> ChatCompletionMessageToolCall:
+    function = Function(arguments=call["function"]["arguments"], name=call["function"]["name"])
+    return ChatCompletionMessageToolCall(id=call["id"], function=function, type=call["type"] or "function")

@@ -1,0 +1,76 @@
+"""Small things: the schema of a function, pieces of a message put together, and what `debug=True` prints.
+
+Owns: Swarm's own forms of these. A schema says no more than Swarm's does: there is nothing strict about it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+__all__ = ["debug_print", "function_to_json", "merge_chunk", "merge_fields"]
+
+_TYPES: Final[Mapping[Any, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def debug_print(debug: bool, *args: object) -> None:  # noqa: FBT001 -- Swarm's
+    """Print that in grey, with the time, if `debug` is true."""
+    if debug:
+        now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 -- the time of whoever looks on
+        print(f"\033[97m[\033[90m{now}\033[97m]\033[90m {' '.join(map(str, args))}\033[0m")  # noqa: T201 -- that is what it is for
+
+
+def merge_fields(target: dict[str, Any], source: Mapping[str, Any]) -> None:
+    """Put texts behind those that are there, at any depth. What is neither text nor a mapping is left out."""
+    for key, value in source.items():
+        if isinstance(value, str):
+            target[key] = (target.get(key) or "") + value
+        elif isinstance(value, dict):
+            if target.get(key) is None:
+                target[key] = {}
+            merge_fields(target[key], value)
+
+
+def merge_chunk(final_response: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Put a piece of a streamed message behind what there is of it. Calls of functions are told apart by their index."""
+    merge_fields(final_response, {key: value for key, value in delta.items() if key != "role"})
+    for call in delta.get("tool_calls") or ():
+        merge_fields(final_response["tool_calls"][call["index"]], {key: value for key, value in call.items() if key != "index"})
+
+
+def function_to_json(func: Callable[..., Any]) -> dict[str, Any]:
+    """What a model is told of a function: its name, its docstring and its parameters. One without an annotation that is known is a "string"."""
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except ValueError as error:
+        msg = f"Failed to get signature for function {func.__name__}: {error}"
+        raise ValueError(msg) from error
+    return {
+        "type": "function",
+        "function": {
+            "name": func.__name__,
+            "description": func.__doc__ or "",
+            "parameters": {
+                "type": "object",
+                "properties": {parameter.name: {"type": _type_of(parameter.annotation)} for parameter in parameters},
+                "required": [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty],
+            },
+        },
+    }
+
+
+def _type_of(annotation: Any) -> str:
+    try:
+        return _TYPES.get(annotation, "string")
+    except TypeError:  # it cannot be hashed
+        return "string"
