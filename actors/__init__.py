@@ -19,6 +19,7 @@ Files, each importing only from those above it:
     setup, react, chat_model_agent      what a model is shown; the loop; the agent that a chat model plays
     prebuilt                            Supervisor, PlanExecute
     agents_sdk                          the spellings of OpenAI's Agents SDK
+    swarm                               Swarm's API, for programs that were written for it
 
 A definition holds no state of a run. How runs are run is `understudy.runtime`.
 """

@@ -5,16 +5,16 @@ Owns: what they are, how they are called, and that one which trips ends its agen
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from ..runtime.chat import Message, ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.definition import Node
 from ..runtime.either import settled
 from ..runtime.errors import GuardrailTripped, UsageError, text_of
+from ..runtime.invocation import Invocation
 from ..runtime.run_context import RunContext
 
 __all__ = [
@@ -28,8 +28,10 @@ __all__ = [
     "as_guardrails",
     "check_all",
     "check_tool",
+    "for_every_agent",
     "input_guardrail",
     "last_input",
+    "names_before",
     "output_guardrail",
 ]
 
@@ -67,9 +69,9 @@ class InputGuardrail:
 
 @dataclass(frozen=True)
 class OutputGuardrail:
-    """Looks at what an agent ends with, before it is shown: `guardrail_function(context, agent, output)`.
+    """Looks at what an agent ends with, before that is recorded: `guardrail_function(context, agent, output)`.
 
-    With `every_agent=True`, at what those end with that take over, too.
+    A run that streams has shown the pieces of a text by then. With `every_agent=True`, at what those end with that take over, too.
     """
 
     guardrail_function: Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
@@ -124,36 +126,46 @@ def as_guardrails(given: Iterable[Any], kind: type[G], whose: str) -> tuple[G, .
     return tuple(found)
 
 
-def applying(context: AgentContext, what: Literal["input_guardrails", "output_guardrails"]) -> list[Any]:
-    """Which guardrails are for this agent now: its own, and those of agents that had its seat before and that are for every agent."""
-    invocation = context.invocation
-    own: Sequence[Any] = getattr(context.node.agent, what, ())
-    before = invocation.names[:-1]
-    found = [one for one in own if what == "output_guardrails" or not before or one.every_agent]
-    if before:
-        for node in _nodes_named(context.node, before):
-            found += [one for one in getattr(node.agent, what, ()) if one.every_agent and one not in found]
+Kind: TypeAlias = Literal["input_guardrails", "output_guardrails"]
+
+
+def names_before(invocation: Invocation) -> tuple[str, ...]:
+    """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in nobody's line."""
+    names = invocation.names[:-1]
+    seat = invocation.seat
+    while seat.parent is not None and seat.parent.seat.scope is seat.scope:
+        names = (*seat.parent.names[:-1], *names)
+        seat = seat.parent.seat
+    return names
+
+
+def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[Any]]:
+    """The guardrails that are for every agent to come: by their kind, and the name of the agent whose they are."""
+    found: dict[tuple[Kind, str], list[Any]] = {}
+    kinds: tuple[Kind, Kind] = ("input_guardrails", "output_guardrails")
+    for other in (one for tree in node.root.trees() for one in tree.walk()):
+        for kind in kinds:
+            wide = [one for one in getattr(other.agent, kind, ()) if one.every_agent]
+            if wide:
+                found.setdefault((kind, other.name), []).extend(wide)
     return found
 
 
-def _nodes_named(node: Node, names: Sequence[str]) -> list[Node]:
-    wanted = set(names)
-    return [other for tree in node.root.trees() for other in tree.walk() if other.name in wanted]
+def applying(own: Sequence[Any], kind: Kind, before: Sequence[str], everywhere: Mapping[tuple[Kind, str], Sequence[Any]]) -> list[Any]:
+    """Which guardrails are for an agent now: its own, and those of agents before it that are for every agent."""
+    found = [one for one in own if kind == "output_guardrails" or not before or one.every_agent]
+    if everywhere:
+        for name in dict.fromkeys(before):
+            found += [one for one in everywhere.get((kind, name), ()) if one not in found]
+    return found
 
 
 async def check_all(guardrails: Sequence[Any], context: AgentContext, value: Any) -> None:
     """Run them at once. Raises what the first one raises that trips or fails, and the others are cancelled."""
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)
-        return
-    tasks = [context.create_task(one.run(context, value)) for one in guardrails]
-    try:
-        for task in asyncio.as_completed(tasks):
-            await task
-    finally:
-        for one in tasks:
-            one.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    else:
+        await context.at_once([one.run(context, value) for one in guardrails])
 
 
 # --- of tools ---
@@ -206,7 +218,7 @@ async def check_tool(guardrails: Sequence[Callable[[Any], Any]], data: ToolInput
             found = await settled(one(data))
         except Exception as error:
             msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
-            raise GuardrailTripped(msg, guardrail=name) from error
+            raise GuardrailTripped(msg, guardrail=name, message=data.call) from error
         if not isinstance(found, ToolGuardrailFunctionOutput):
             msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
             raise UsageError(msg)

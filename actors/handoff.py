@@ -11,7 +11,8 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from types import GenericAlias
+from typing import Any, ClassVar, Final, Literal
 
 from ..runtime.either import settled
 from ..runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
@@ -21,10 +22,9 @@ from .agent import Agent
 from .handoff_filters import HandoffInputFilter
 from .strict_schema import ensure_strict_json_schema
 
-__all__ = ["Handoff", "as_handoff", "handoff"]
+__all__ = ["Handoff", "as_handoff", "handoff", "transfer_message"]
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
-_CLOSED: Final = {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Handoff:
     agent: Agent | None = field(default=None, repr=False)
     """The target, if it is always the same."""
 
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `Handoff[Context, Agent]`, for annotations written for the Agents SDK
+
     @staticmethod
     def default_tool_name(agent: Agent) -> str:
         """`transfer_to_` and the agent's name, as a tool may be named."""
@@ -60,12 +62,12 @@ class Handoff:
 
     def get_transfer_message(self, agent: Agent) -> str:
         """The result of the call."""
-        return json.dumps({"assistant": agent.name}, ensure_ascii=False)
+        return transfer_message(agent.name)
 
     @property
     def spec(self) -> ToolSpec:
         """The tool, as the model is told of it."""
-        return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema, self.strict_json_schema)
+        return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema or ensure_strict_json_schema({}), self.strict_json_schema)
 
     async def enabled(self, context: RunContext, agent: Agent) -> bool:
         """Whether the model is to see it now."""
@@ -111,6 +113,9 @@ def handoff(
     if not isinstance(is_enabled, bool) and not callable(is_enabled):
         msg = f"{where}: is_enabled={is_enabled!r}: give True, False, or a function of the context and the agent."
         raise UsageError(msg)
+    if pass_input and input_type is None:
+        msg = f"{where}: pass_input=True without an input_type: there is no input that could be passed on."
+        raise UsageError(msg)
     invoke, schema = _invocation(agent, on_handoff, input_type, where)
     return Handoff(
         tool_name=_name(tool_name or tool_name_override or Handoff.default_tool_name(agent), where),
@@ -127,9 +132,15 @@ def handoff(
     )
 
 
+def transfer_message(agent_name: str) -> str:
+    """The result of a handoff to the agent of that name."""
+    return json.dumps({"assistant": agent_name}, ensure_ascii=False)
+
+
 def as_handoff(given: Any, whose: str) -> Handoff:
     """What was given among an agent's `handoffs`."""
     if isinstance(given, Handoff):
+        _name(given.tool_name, f"agent {whose!r}: the handoff to {given.agent_name!r}")
         return given
     if isinstance(given, Agent):
         return handoff(given)
@@ -156,7 +167,7 @@ def _invocation(agent: Agent, on_handoff: Any, input_type: Any, where: str) -> t
     if input_type is None:
         if on_handoff is not None:
             _check_takes(on_handoff, 1, where)
-        return _Plain(agent, on_handoff), _CLOSED
+        return _Plain(agent, on_handoff), ensure_strict_json_schema({})
     if on_handoff is None:
         msg = f"{where}: input_type={input_type!r} without on_handoff: give a function on_handoff(context, input), which gets the input."
         raise UsageError(msg)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.chat import ToolCall
 from ..runtime.definition import AgentInput
-from ..runtime.errors import ModelBehaviorError, UsageError
+from ..runtime.either import settled
+from ..runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
+from ..runtime.tracing import span
 from .agent_tool import AgentTool
 from .handoff import Handoff
 from .handoff_step import conversation, filtered_input
@@ -45,11 +47,25 @@ class HandoffCall(AgentTool):
         own = self.__dict__
         handoff: Handoff = own["_handoff"]
         outer, call = context.agent_context, ToolCall(context.call_id, context.tool_name, context.arguments)
-        if not context.is_resume:
+
+        async def invoke() -> None:
             try:
-                await handoff.on_invoke_handoff(outer.run, call.arguments)
+                await settled(handoff.on_invoke_handoff(outer.run, call.arguments))
+            except (HandoffError, ModelBehaviorError):
+                raise
+            except Exception as error:
+                msg = f"the handoff {call.name} failed: {type(error).__name__}: {text_of(error)}"
+                raise HandoffError(msg, message=call) from error
+
+        with span("handoff", from_agent=outer.agent_name, to_agent=handoff.agent_name) as opened:
+            try:
+                await outer.step(f"handoff {call.id}", invoke)  # once, also if the run goes on after a crash
             except ModelBehaviorError as error:
+                opened.fail(str(error))
                 raise ToolArgumentsError(str(error)) from error
-        messages = await filtered_input(outer, own["_setup"], handoff, call)
-        given = messages if messages is not None else conversation(outer, own["_setup"])
+        try:
+            messages = await filtered_input(outer, own["_setup"], handoff, call)
+            given = messages if messages is not None else conversation(outer, handoff)
+        except UsageError as error:
+            raise HandoffError(str(error), message=call) from error
         return await self.answer(context, AgentInput(given, outer.streaming), shown=True)

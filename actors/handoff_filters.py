@@ -6,11 +6,11 @@ Owns: these filters. None of them changes what is recorded: only what the agent 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from ..runtime.chat import Message
+from ..runtime.chat import Message, TextPart
 from ..runtime.either import settled
 from ..runtime.errors import ModelBehaviorError, UsageError
 from ..runtime.models import ChatModel, ModelRequest
@@ -41,6 +41,7 @@ _PROMPT: Final = "Summarize the conversation so far for the agent that takes ove
 _TOOLS: Final = frozenset(("function_call", "function_call_output", "reasoning"))
 _BEGIN: Final = "<CONVERSATION HISTORY>"
 _END: Final = "</CONVERSATION HISTORY>"
+_FOLDED: Final = f"For context, this is the conversation so far:\n{_BEGIN}"
 
 
 def prompt_with_handoff_instructions(prompt: str) -> str:
@@ -78,7 +79,7 @@ def keep_last(count: int) -> HandoffInputFilter:
     def filtered(data: HandoffInputData) -> HandoffInputData:
         history = data.input_history
         before = (*((history,) if isinstance(history, str) else history), *data.pre_handoff_items)
-        kept = before[len(before) - count :] if count else ()
+        kept = before[max(0, len(before) - count) :]
         if kept and isinstance(kept[0], str):
             return data.clone(pre_handoff_items=kept[1:])
         return data.clone(input_history=(), pre_handoff_items=kept)
@@ -86,33 +87,46 @@ def keep_last(count: int) -> HandoffInputFilter:
     return filtered
 
 
-def redact(patterns: Mapping[str, str] | str | re.Pattern[str], replacement: str = "[REDACTED]") -> HandoffInputFilter:
-    r"""Wherever one of the patterns is found in a text, its replacement stands: `redact({r"\d{3}-\d{2}-\d{4}": "[SSN]"})`."""
-    pairs = [(re.compile(pattern), to) for pattern, to in patterns.items()] if isinstance(patterns, Mapping) else [(re.compile(patterns), replacement)]
+def redact(patterns: Mapping[Any, str] | Iterable[Any] | str | re.Pattern[str], replacement: str = "[REDACTED]") -> HandoffInputFilter:
+    r"""Wherever one of the patterns is found in a text, its replacement stands: `redact({r"\d{3}-\d{2}-\d{4}": "[SSN]"})`, `redact([r"\d{16}"])`."""
+    if not isinstance(patterns, Mapping):
+        patterns = dict.fromkeys([patterns] if isinstance(patterns, str | re.Pattern) else patterns, replacement)
+    pairs = [(re.compile(pattern), to) for pattern, to in patterns.items()]
 
     def clean(value: Any) -> Any:
+        """Whatever text is in there."""
         if isinstance(value, str):
             for pattern, to in pairs:
                 value = pattern.sub(to, value)
             return value
         if isinstance(value, list | tuple):
-            return type(value)(clean(one) for one in value)
-        if isinstance(value, Item):
-            return Item({key: clean(one) if key in _TEXTS else one for key, one in value.items()}, value.type, value.source, value.agent_name)
+            return type(value)(map(clean, value))
         if isinstance(value, Mapping):
-            return {key: clean(one) if key in _TEXTS else one for key, one in value.items()}
-        text = getattr(value, "text", None)
-        return type(value)(clean(text)) if isinstance(text, str) and not isinstance(value, Message) else value
+            return {key: clean(one) for key, one in value.items()}
+        return TextPart(clean(value.text)) if isinstance(value, TextPart) else value
+
+    def cleaned(item: Any) -> Any:
+        if isinstance(item, Message):
+            calls = tuple(replace(call, arguments=clean(call.arguments)) for call in item.tool_calls)
+            return replace(item, content=clean(item.content), tool_calls=calls, reasoning=clean(item.reasoning))
+        if not isinstance(item, Mapping):
+            return item
+        raw = {key: clean(one) if key in _TEXTS else one for key, one in item.items()}
+        return Item(raw, item.type, item.source, item.agent_name) if isinstance(item, Item) else raw
 
     def filtered(data: HandoffInputData) -> HandoffInputData:
+        history = data.input_history
         return data.clone(
-            input_history=clean(data.input_history), pre_handoff_items=clean(tuple(data.pre_handoff_items)), new_items=clean(tuple(data.new_items))
+            input_history=clean(history) if isinstance(history, str) else tuple(map(cleaned, history)),
+            pre_handoff_items=tuple(map(cleaned, data.pre_handoff_items)),
+            new_items=tuple(map(cleaned, data.new_items)),
         )
 
     return filtered
 
 
 _TEXTS: Final = frozenset(("content", "output", "arguments", "text"))
+"""Where an item holds what was said."""
 
 
 def compose(*filters: HandoffInputFilter) -> HandoffInputFilter:
@@ -151,8 +165,8 @@ def nest_history(data: HandoffInputData) -> HandoffInputData:
     lines: list[str] = []
     for message in as_messages(data, "nest_handoff_history"):
         text = message.text
-        if _BEGIN in text and _END in text:
-            lines += [line for line in text.partition(_BEGIN)[2].partition(_END)[0].strip().splitlines() if line]
+        if message.role == "user" and text.startswith(_FOLDED) and text.endswith(_END):
+            lines.append(text[len(_FOLDED) : -len(_END)].strip("\n"))  # folded before: it is not folded in once more
             continue
         if message.role == "tool":
             lines.append(f"tool {message.tool_name or ''}: {text}")
@@ -161,5 +175,5 @@ def nest_history(data: HandoffInputData) -> HandoffInputData:
             lines.append(f"{message.role}: {text}")
         lines += [f"{message.role} called {call.name}: {call.arguments}" for call in message.tool_calls]
     folded = "\n".join(lines)
-    content = f"For context, this is the conversation so far:\n{_BEGIN}\n{folded}\n{_END}"
+    content = f"{_FOLDED}\n{folded}\n{_END}"
     return data.clone(input_history=({"type": "message", "role": "user", "content": content},), pre_handoff_items=(), new_items=())

@@ -9,6 +9,8 @@ Owns: the way from messages to items, and back: no call without its result, and 
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,6 +45,9 @@ class Item(dict[str, Any]):
         """What it says."""
         content = self.get("content", self.get("output", ""))
         return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+    def copy(self) -> Item:
+        return Item(self, self.type, self.source, self.agent_name)
 
     def __repr__(self) -> str:
         return f"Item({self.type}: {dict.__repr__(self)})"
@@ -148,17 +153,45 @@ class _Builder:
             return source
         first = items[0]
         if _is_result(first):
-            return Message.tool(first.get("output", ""), first.get("call_id") or "", "" if source is None else source.tool_name or "")
-        calls = tuple(ToolCall(str(item.get("call_id") or ""), str(item["name"]), _arguments(item)) for item in items if _is_call(item))
+            output = first.get("output", "")
+            content = self._readable(first, output) if isinstance(output, str | list | tuple) else json.dumps(output, default=str, ensure_ascii=False)
+            return Message("tool", content, (), str(first.get("call_id") or ""), "" if source is None else source.tool_name or "")
+        calls = tuple(self._call(item) for item in items if _is_call(item))
         said = [item for item in items if not _is_call(item) and item.get("type") != "reasoning"]
-        reasoning = next((str(item.get("content")) for item in items if item.get("type") == "reasoning"), None)
+        reasoning = next((self._text(item) for item in items if item.get("type") == "reasoning"), None)
         if calls or reasoning is not None:
-            return Message("assistant", _readable(said[0]) if said else "", calls, reasoning=reasoning)
+            return Message("assistant", self._content(said[0]) if said else "", calls, reasoning=reasoning)
         role = first.get("role")
-        if role not in _ROLES:
-            msg = f"{self._whose} has {dict(first)!r} among its items: a message needs a role: system, user or assistant."
+        if role not in _ROLES or first.get("tool_calls"):
+            what = "its calls and their results are items of their own: function_call and function_call_output" if first.get("tool_calls") else ""
+            msg = f"{self._whose} has {dict(first)!r} among its items: {what or 'a message needs a role: system, user or assistant'}."
             raise UsageError(msg)
-        return Message("system" if role == "developer" else role, _readable(first))
+        return Message("system" if role == "developer" else role, self._content(first))
+
+    def _call(self, item: Mapping[str, Any]) -> ToolCall:
+        name, arguments = item.get("name"), item.get("arguments") or "{}"
+        if not isinstance(name, str) or not isinstance(arguments, str):
+            msg = f"{self._whose} has {dict(item)!r} among its items: a function_call needs a name, and arguments as a text of JSON."
+            raise UsageError(msg)
+        return ToolCall(str(item.get("call_id") or ""), name, arguments)
+
+    def _text(self, item: Mapping[str, Any]) -> str:
+        content = self._content(item)
+        return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+    def _content(self, item: Mapping[str, Any]) -> str | tuple[Part, ...]:
+        return self._readable(item, item.get("content"))
+
+    def _readable(self, item: Mapping[str, Any], content: Any) -> str | tuple[Part, ...]:
+        """A text, or parts. Those of OpenAI's own kind are read for their text."""
+        if content is None or isinstance(content, str):
+            return content or ""
+        if not isinstance(content, list | tuple):
+            msg = f"{self._whose} has {dict(item)!r} among its items: its content is neither a text nor a list of parts."
+            raise UsageError(msg)
+        if content and all(isinstance(part, Part) for part in content):
+            return tuple(content)
+        return "".join(str(part.get("text", "")) if isinstance(part, Mapping) else str(getattr(part, "text", part)) for part in content)
 
 
 def _is_call(item: Any) -> bool:
@@ -169,37 +202,33 @@ def _is_result(item: Any) -> bool:
     return bool(item.get("type") == "function_call_output")
 
 
-def _arguments(item: Mapping[str, Any]) -> str:
-    return str(item.get("arguments") or "{}")
-
-
-def _readable(item: Mapping[str, Any]) -> str | tuple[Part, ...]:
-    """Its content: a text, or parts. Those of OpenAI's own kind are read for their text."""
-    content = item.get("content", "")
-    if isinstance(content, str):
-        return content
-    if all(isinstance(part, Part) for part in content):
-        return tuple(content)
-    return "".join(str(part.get("text", "")) if isinstance(part, Mapping) else str(getattr(part, "text", part)) for part in content)
-
-
 def _paired(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages, without calls that have no result behind them, and without results that have no call before them."""
-    behind = [message.tool_call_id for message in messages if message.role == "tool"]
-    before: set[str | None] = set()
-    whole: list[Message] = []
-    for message in messages:
+    """The messages, each call with its result right behind it: without calls that have no result after them, and without results that have no call."""
+    results: dict[str | None, deque[tuple[int, Message]]] = {}
+    for place, message in enumerate(messages):
         if message.role == "tool":
-            if message.tool_call_id in before:
-                before.discard(message.tool_call_id)
+            results.setdefault(message.tool_call_id, deque()).append((place, message))
+    whole: list[Message] = []
+    for place, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        if not message.tool_calls:
+            if message.content or message.reasoning is None:  # thoughts alone are no message
                 whole.append(message)
-        elif message.tool_calls:
-            kept = tuple(call for call in message.tool_calls if call.id in behind)
-            before.update(call.id for call in kept)
-            if kept == message.tool_calls:
-                whole.append(message)
-            elif kept or message.content:
-                whole.append(dataclasses.replace(message, tool_calls=kept))
-        else:
+            continue
+        kept: list[ToolCall] = []
+        answers: list[Message] = []
+        for call in message.tool_calls:
+            waiting = results.get(call.id, deque())
+            while waiting and waiting[0][0] < place:
+                waiting.popleft()  # it stands before its call
+            if waiting:
+                kept.append(call)
+                answer = waiting.popleft()[1]
+                answers.append(answer if answer.tool_name else dataclasses.replace(answer, tool_name=call.name))
+        if len(kept) == len(message.tool_calls):
             whole.append(message)
+        elif kept or message.content:
+            whole.append(dataclasses.replace(message, tool_calls=tuple(kept)))
+        whole += answers
     return tuple(whole)

@@ -7,7 +7,7 @@ the rest again, and does not call the callback.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.chat import Message, ToolCall
@@ -19,7 +19,7 @@ from ..runtime.events import AgentEvent
 from ..runtime.hooks import call_hooks
 from ..runtime.tracing import Span, span
 from .agent import Agent
-from .handoff import Handoff
+from .handoff import Handoff, transfer_message
 from .handoff_filters import nest_history
 from .handoff_items import HandoffInputData, as_messages, input_history_of, items_of
 
@@ -34,7 +34,8 @@ async def hand_off(context: AgentContext, setup: Setup, handoff: Handoff, call: 
     node, run = context.node, context.run
     with span("handoff", from_agent=node.name, to_agent=handoff.agent_name) as opened:
         if rivals:
-            opened.set(requested_agents=[handoff.agent_name, *rivals])
+            named = (setup.handoffs.get(name) for name in rivals)
+            opened.set(requested_agents=[handoff.agent_name, *(name if one is None else one.agent_name for name, one in zip(rivals, named, strict=True))])
             opened.fail("several handoffs were requested at once")
         try:
             target = await _target(handoff, context, call, opened)
@@ -45,6 +46,8 @@ async def hand_off(context: AgentContext, setup: Setup, handoff: Handoff, call: 
             await context.emit(AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name)))
             return False
         result = Message.tool(handoff.get_transfer_message(target), call.id, call.name)
+        if setup.policy.output_key is not None:
+            context.session[setup.policy.output_key] = result.text  # with the event: behind it the agent has ended
         await context.emit(AgentEvent.of(result, context.hand_over(target)))
         await asyncio.gather(
             call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
@@ -57,7 +60,7 @@ async def hand_off(context: AgentContext, setup: Setup, handoff: Handoff, call: 
 async def _target(handoff: Handoff, context: AgentContext, call: ToolCall, opened: Span) -> Agent:
     where: dict[str, Any] = {"run": context.run_id, "agent": context.agent_name, "message": call}
     try:
-        target = await handoff.on_invoke_handoff(context.run, call.arguments)
+        target = await settled(handoff.on_invoke_handoff(context.run, call.arguments))
     except (HandoffError, ModelBehaviorError) as error:
         opened.fail(str(error))
         error.run, error.agent = error.run or context.run_id, error.agent or context.agent_name
@@ -77,7 +80,7 @@ async def follow_again(context: AgentContext, setup: Setup, said: Sequence[Messa
     """The run goes on behind a handoff that is recorded: find out again to whom, and what he is given."""
     last = said[-1]
     handoff = setup.handoffs.get(last.tool_name or "")
-    if handoff is None:
+    if handoff is None or handoff.mode == "call" or last.text != transfer_message(context.invocation.transfer or ""):
         return  # it was another kind of transfer
     call = next(call for message in reversed(said) for call in message.tool_calls if call.id == last.tool_call_id)
     if handoff.agent is None:
@@ -101,8 +104,8 @@ async def filtered_input(context: AgentContext, setup: Setup, handoff: Handoff, 
     nests = setup.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
     payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
     if chosen is None and not nests:
-        return (*payload, *conversation(context, setup)) if payload else None
-    data = _input_data(context, frozenset(setup.handoffs))
+        return (*payload, *conversation(context, handoff)) if payload else None
+    data = _input_data(context, calls=handoff.mode == "call")
     if chosen is not None:
         name = getattr(chosen, "__name__", None) or repr(chosen)
         whose = f"the input filter {name} of the handoff {handoff.tool_name}"
@@ -121,15 +124,28 @@ async def filtered_input(context: AgentContext, setup: Setup, handoff: Handoff, 
     return (*payload, *as_messages(data, whose))
 
 
-def conversation(context: AgentContext, setup: Setup) -> tuple[Message, ...]:
+def conversation(context: AgentContext, handoff: Handoff) -> tuple[Message, ...]:
     """All that the agent was given, and what it has said; but for calls that have no result yet."""
-    return as_messages(_input_data(context, frozenset(setup.handoffs)), "the conversation")
+    return as_messages(_input_data(context, calls=handoff.mode == "call"), "the conversation")
 
 
-def _input_data(context: AgentContext, handoffs: frozenset[str]) -> HandoffInputData:
+def _input_data(context: AgentContext, *, calls: bool) -> HandoffInputData:
     """The conversation, as an input filter is given it."""
+    handoffs = _handoff_names(context)
     invocation, given, said = context.invocation, context.given.messages, context.invocation.messages
     asked = invocation.given.messages if invocation.told_from is not None and invocation.given is not None else given
     turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
     before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], context.agent_name, handoffs))
-    return HandoffInputData(input_history_of(asked), before, items_of(said[turn:], context.agent_name, handoffs), context.run)
+    # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.
+    new = said[turn : turn + 1] if calls else said[turn:]
+    return HandoffInputData(input_history_of(asked), before, items_of(new, context.agent_name, handoffs), context.run)
+
+
+def _handoff_names(context: AgentContext) -> frozenset[str]:
+    """The tools by which agents of this run hand over: the one at work, and those whose calls may be in the conversation."""
+    found: set[str] = set()
+    for tree in context.node.root.trees():
+        for node in tree.walk():
+            known: Mapping[str, Handoff] = getattr(node.kept, "handoffs", {})
+            found.update(name for name, one in known.items() if one.mode == "transfer")
+    return frozenset(found)

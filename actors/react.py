@@ -22,7 +22,7 @@ from ..runtime.history import complete_calls
 from ..runtime.models import ModelRequest, ToolSpec, stream_of
 from ..runtime.options import model_options
 from .answer import AnswerForm
-from .guardrail import applying, check_all, last_input
+from .guardrail import applying, check_all, for_every_agent, last_input, names_before
 from .handoff_step import follow_again, hand_off
 from .setup import PLACEHOLDER, Setup
 from .tools_step import HELD, Round
@@ -38,13 +38,13 @@ T = TypeVar("T")
 _OFF: Final = "off"
 """Where an agent notes which handoffs its model was not shown."""
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+_NOTHING: Final[Mapping[Any, Any]] = {}
 
 
 class React:
     """One play of a chat model's agent."""
 
-    __slots__ = ("_agent", "_checks_input", "_checks_output", "_context", "_given", "_hooked", "_model", "_replies", "_setup")
+    __slots__ = ("_agent", "_context", "_gate", "_given", "_hooked", "_input_checks", "_model", "_output_checks", "_replies", "_setup")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
         self._agent = agent
@@ -53,10 +53,13 @@ class React:
         self._context = context
         self._model = context.run.model_for_run(agent.model)
         self._hooked = context.run.hooks is not None or agent.hooks is not None
-        # Those of agents that had the seat before may be for this one, too.
-        succeeds = len(context.invocation.names) > 1
-        self._checks_input = bool(agent.input_guardrails) or succeeds
-        self._checks_output = bool(agent.output_guardrails) or succeeds
+        before = names_before(context.invocation)
+        if before and setup.everywhere is None:
+            setup.everywhere = for_every_agent(context.node)
+        wide = (setup.everywhere if before else None) or _NOTHING
+        self._input_checks = applying(agent.input_guardrails, "input_guardrails", before, wide) if wide or agent.input_guardrails else ()
+        self._output_checks = applying(agent.output_guardrails, "output_guardrails", before, wide) if wide or agent.output_guardrails else ()
+        self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
 
     async def play(self) -> AsyncIterator[AgentEvent]:
         agent, setup, context = self._agent, self._setup, self._context
@@ -88,14 +91,14 @@ class React:
                     raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
             reply = await self._next_reply(start, said)
             if setup.answer is None or reply.tool_calls:
-                if self._checks_output and not reply.tool_calls:
+                if self._output_checks and not reply.tool_calls:
                     await self._check_output(reply.text)
                 yield AgentEvent.of(reply)
                 if not reply.tool_calls:
                     break
             else:
                 parsed, problem = self._parsed(setup.answer, reply)
-                if self._checks_output and parsed is not None:
+                if self._output_checks and (parsed is not None or context.run.null_answer == reply.id):
                     await self._check_output(parsed)
                 yield AgentEvent.of(reply, None, parsed)
                 if problem is not None:
@@ -114,7 +117,7 @@ class React:
             await context.pause()
         context.invocation.busy += 1
         try:
-            return await (self._ask(start, said) if said or not self._checks_input else self._ask_checked(start))
+            return await (self._ask(start, said) if said or not self._input_checks else self._ask_checked(start))
         finally:
             context.invocation.busy -= 1
 
@@ -122,7 +125,7 @@ class React:
         """The calls of one reply, and the handoff among them. Returns whether the agent is to end now."""
         agent, setup, context = self._agent, self._setup, self._context
         off = context.notes.get(_OFF, ()) if setup.handoffs else ()
-        final = self._check_output if self._checks_output else None
+        final = self._check_output if self._output_checks else None
         step = Round(setup.policy, context, hooked=self._hooked, off=off, final=final)
         if await step.play(calls, reply.tool_calls):
             return True
@@ -135,31 +138,41 @@ class React:
 
     async def _ask_checked(self, start: tuple[Message, ...]) -> Message:
         """The first call of the model, and what looks at the input: some of it before, the rest beside it."""
-        context = self._context
-        checks = applying(context, "input_guardrails")
+        context, checks = self._context, self._input_checks
         value = last_input(self._given.messages)
         before, beside = [one for one in checks if not one.run_in_parallel], [one for one in checks if one.run_in_parallel]
         if before:
             await check_all(before, context, value)
         if not beside:
             return await self._ask(start, [])
-        checking = context.create_task(check_all(beside, context, value))
+        checking = self._gate = context.create_task(check_all(beside, context, value))
         asking = context.create_task(self._ask(start, []))
+        passed = False
         try:
             await asyncio.wait((checking, asking), return_when=asyncio.FIRST_EXCEPTION)
             if checking.done():
                 checking.result()  # what has tripped goes before what the model came to
+            passed = True
             return await asking
         finally:
             for task in (checking, asking):
                 task.cancel()
-            await asyncio.gather(checking, asking, return_exceptions=True)
+            _, unwanted = await asyncio.gather(checking, asking, return_exceptions=True)
+            if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
+                context.run.usage += unwanted.usage  # nobody is shown it, but it has cost something
+
+    async def _may_show(self) -> None:
+        """Wait until the input was looked at. If it must not be, nothing is shown: whoever asks is cancelled here."""
+        gate = self._gate
+        if gate is not None:
+            await asyncio.wait((gate,))
+            if gate.cancelled() or gate.exception() is not None:
+                await asyncio.get_running_loop().create_future()
+            self._gate = None
 
     async def _check_output(self, value: Any) -> None:
         """Raise, if the agent must not end with that."""
-        checks = applying(self._context, "output_guardrails")
-        if checks:
-            await check_all(checks, self._context, value)
+        await check_all(self._output_checks, self._context, value)
 
     # --- asking ---
 
@@ -244,7 +257,7 @@ class React:
         asked = [one for one in setup.handoffs.values() if one.is_enabled is not True]
         if not asked:
             return setup.specs
-        enabled = await asyncio.gather(*(one.enabled(context.run, self._agent) for one in asked))
+        enabled = await context.at_once([one.enabled(context.run, self._agent) for one in asked])
         off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
         if off or _OFF in context.notes:
             context.notes[_OFF] = off
@@ -259,6 +272,8 @@ class React:
         whole: Message | None = None
         async with aclosing(stream_of(self._model, request)) as items:
             async for item in items:
+                if self._gate is not None:
+                    await self._may_show()
                 if type(item) is MessageDelta:
                     await self._context.emit(AgentEvent(delta=item))
                 elif isinstance(item, Message):

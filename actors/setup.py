@@ -6,6 +6,7 @@ Owns: the tools with the transfer tool among them, their specs, the transfer ins
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..runtime.chat import Message
@@ -35,6 +36,7 @@ class Setup:
         "answer",
         "before_agent",
         "before_model",
+        "everywhere",
         "handoffs",
         "nests",
         "policy",
@@ -52,6 +54,7 @@ class Setup:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool
+        self.everywhere: Mapping[Any, Sequence[Any]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
         self.handoffs: dict[str, Handoff] = {}
         for handoff in agent.check_handoffs():
             if handoff.mode == "call":

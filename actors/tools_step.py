@@ -16,7 +16,7 @@ from ..runtime.chat import Message, ToolCall
 from ..runtime.context import AgentContext
 from ..runtime.either import settled
 from ..runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
-from ..runtime.events import Action, AgentEvent, Exit, Interrupted
+from ..runtime.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ..runtime.history import TRANSFER_TOOL
 from ..runtime.interrupt import InterruptContext
 from .approval import Denied, approved
@@ -193,7 +193,7 @@ class Round:
             self._interrupts.append(
                 agent.interrupted(pending.context.info, pending.state, context.address_step, approval=pending.approval, earlier=pending.earlier)
             )
-            return None
+            return
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
@@ -221,7 +221,7 @@ class Round:
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
             return None, False
-        except GuardrailTripped as error:
+        except (GuardrailTripped, HandoffError) as error:
             error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run_id
             self._errors.append(error)
             return None, True
@@ -243,8 +243,8 @@ class Round:
         return message, failed
 
     async def _show(self, message: Message, action: Action | None) -> None:
-        """Have a result recorded. After an exit the agent is not asked again, so what it leaves behind is recorded with it."""
-        if type(action) is Exit and self._policy.output_key is not None:
+        """Have a result recorded. With an exit or a transfer its agent has ended, and is not asked again: what it leaves behind is recorded with it."""
+        if isinstance(action, Exit | TransferToAgent) and self._policy.output_key is not None:
             self._context.session[self._policy.output_key] = message.text
         await self._context.emit(AgentEvent.of(message, action))
 
@@ -264,7 +264,7 @@ class Round:
             return content if instead is None else instead  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
             raise ToolArgumentsError(_one_line(str(error)), agent=self._context.agent_name, message=call) from error
-        except (ToolError, GuardrailTripped):
+        except ToolError:
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -273,6 +273,8 @@ class Round:
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._context.agent_name, message=call) from error
         except Exception as error:
+            if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
+                raise  # not the tool's: what stands before and behind it
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
             raise ToolError(_one_line(text), agent=self._context.agent_name, message=call) from error
         finally:

@@ -127,8 +127,8 @@ class Parallel(_Workflow):
             yield AgentEvent.of(action=Interrupted(whole.contexts))
             return
         if not context.state.get("joined"):
-            context.state["joined"] = True
             await context.join()
+            context.state["joined"] = True
         context.last_cast = whole
 
     async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:

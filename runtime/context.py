@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
@@ -335,6 +335,11 @@ class AgentContext:
         if self.run.keeps:
             await self._ask(Noted(self._invocation))
 
+    async def rest(self) -> None:
+        """A call of the agent has ended, and there is no event of it: if the run is to end, and waits only for agents of this one, it can now."""
+        if self.run.stopping is not None and self._invocation.playing:
+            await self._ask(Parked(self._invocation))
+
     async def pause(self) -> NoReturn:
         """The agent has come to a safe point, and the run is to end there: go no further."""
         await self._ask(Parked(self._invocation))
@@ -358,6 +363,18 @@ class AgentContext:
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""
         return await self._system.run_blocking(function, *args, **kwargs)
+
+    async def at_once(self, works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """The results of all of them. Raises what the first one raises that fails; the others are cancelled, and have ended by then."""
+        tasks = [self.create_task(work) for work in works]
+        try:
+            for task in asyncio.as_completed(tasks):
+                await task
+            return [task.result() for task in tasks]
+        finally:
+            for one in tasks:
+                one.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def create_task(self, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A task that works for this invocation. Whoever makes it awaits it."""

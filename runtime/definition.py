@@ -121,11 +121,21 @@ class Node:
 
     def follower(self, agent: Any) -> Node:
         """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
-        for tree in self.root.trees():
+        trees = tuple(self.root.trees())
+        for tree in trees:
             for node in tree.walk():
                 if node.agent is agent:
-                    return node.front
-        return build_tree(agent)
+                    return node if self._shares_front(node) else node.front
+        return build_tree(agent, trees)
+
+    def _shares_front(self, other: Node) -> bool:
+        """Whether what stands in front of the other one, and would see to what comes after it, does so for this one already, or for what is above it."""
+        at: Node | None = self
+        while at is not None:
+            if at.front is not at and other.front is not other and at.front.parent is other.front.parent:
+                return True
+            at = at.front.parent
+        return False
 
     def target(self, name: str) -> Node | None:
         """The agent of that name to which this one may hand over."""
@@ -149,19 +159,22 @@ class Node:
         return node
 
 
-def build_tree(root: Any) -> Node:
-    """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents."""
+def build_tree(root: Any, beside: Sequence[Node] = ()) -> Node:
+    """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents.
+
+    It is linked to the trees that it is to stand `beside`; they are not linked to it.
+    """
     node = _build(root, None, ())
-    _link(node)
-    for tree in node.trees():
+    trees = _link(node, beside)
+    for tree in trees:
         _check_names(tree)
     return node
 
 
-def _link(root: Node) -> None:
-    """Build the trees of all agents to which one of these may hand over, and which do not stand in a tree yet."""
-    known: dict[int, str] = {}
-    trees, linked = [root], {root.name: root}
+def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
+    """Build the trees of all agents to which one of these may hand over, and which do not stand in a tree yet. Returns the new ones, the root first."""
+    known = {id(node.agent): node.name for tree in beside for node in tree.walk()}
+    trees, linked = [root], {**{tree.name: tree for tree in beside}, root.name: root}
     for tree in trees:  # grows on the way
         known.update((id(node.agent), node.name) for node in tree.walk())
         for node in tree.walk():
@@ -175,9 +188,10 @@ def _link(root: Node) -> None:
                 known[id(agent)] = following.name
                 linked[following.name] = following
                 trees.append(following)
-    if len(trees) > 1:
+    if len(linked) > 1:
         for tree in trees:
             tree.linked = linked
+    return trees
 
 
 def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:

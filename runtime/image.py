@@ -29,7 +29,7 @@ from .shape import find_nodes, shape_of
 if TYPE_CHECKING:
     from .ledger import Ledger
 
-__all__ = ["FORMAT", "check_format", "check_image", "draw", "draw_header", "frame_of", "rebuild", "row_of", "walk"]
+__all__ = ["FORMAT", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of", "walk"]
 
 FORMAT: Final = 1
 """Of images. One that is higher was written by a newer version."""
@@ -51,6 +51,8 @@ _KEPT: Final[dict[str, type]] = {
     "resumed": bool,
     "told_from": int,
 }
+
+_FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
 
 # What comes of a structure that is not what it should be.
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, UsageError)
@@ -144,7 +146,9 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
     frame.update((name, value) for name, value in places if value is not None)
     if invocation.given is not None:
         frame["given"] = [[*invocation.given.messages], invocation.given.streaming]
-    frame.update((name, value) for name in _KEPT if (value := getattr(invocation, name)) is not None and value is not False)
+    # As of its last step: what it has done since is in no event yet.
+    frame.update((name, value) for name, value in zip(("state", "notes"), invocation.saved, strict=True) if value is not None)
+    frame.update((name, value) for name in _FIELDS if (value := getattr(invocation, name)) is not None and value is not False)
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]
     return frame
@@ -196,7 +200,7 @@ def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
         _build(invocation_id, frames, built, lanes, scope)
     roots = [one for one in built.values() if one.seat.parent is None]
     ledger.root = None
-    if not frames and not image["seq"]:
+    if not frames and not ledger.lane.entries:
         return  # nobody had begun to play
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
@@ -216,7 +220,7 @@ def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
         lane = lanes[lane_id]
         lane.parent = None if parent is None else lanes[parent]
         lane.fork = _count(fork)
-        lane.entries = [Entry(str(name), _names(path), str(invocation), _message(message)) for name, path, invocation, message in rows]
+        lane.entries = [Entry(str(name), _names(path), str(invocation), checked_message(message)) for name, path, invocation, message in rows]
     sound: set[str] = set()
     for lane in lanes.values():
         above: Lane | None = lane
@@ -233,7 +237,7 @@ def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
 def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
     """One invocation, and first those above it."""
     line = {invocation_id: None}
-    above = invocation_id
+    above: Any = invocation_id
     while (above := frames[above].get("in")) is not None and above not in built:
         if above in line:
             raise CheckpointError("the checkpoint is damaged: its agents form a circle.")
@@ -251,7 +255,7 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
         scope = Scope(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
-        scope.last_message = None if last is None else _message(last)
+        scope.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)
     seat = Seat(parent, _typed(frame["slot"], int | str), scope, tool, None if loop is None else _count(loop), None)
@@ -266,6 +270,7 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     for name, kind in _KEPT.items():
         if name in frame:
             setattr(invocation, name, _typed(frame[name], kind))
+    invocation.remember()
     if invocation.outcome is not None:
         _outcome(invocation.outcome)
     for answer in (invocation.answers or {}).values():
@@ -319,10 +324,11 @@ def _usage(value: Any) -> Usage:
 
 
 def _messages(given: Any) -> tuple[Message, ...]:
-    return tuple(_message(message) for message in given)
+    return tuple(checked_message(message) for message in given)
 
 
-def _message(value: Any) -> Message:
+def checked_message(value: Any) -> Message:
+    """The message. Raises CheckpointError, if it is none, or holds what none does."""
     message: Message = _typed(value, Message)
     for call in _typed(message.tool_calls, tuple):
         _typed(call, ToolCall)
@@ -343,7 +349,7 @@ def _outcome(value: Any) -> Outcome:
     if outcome.error is not None:
         _typed(outcome.error, Exception)
     if outcome.message is not None:
-        _message(outcome.message)
+        checked_message(outcome.message)
     for context in _typed(outcome.contexts, tuple):
         _check_context(context)
     return outcome

@@ -10,11 +10,12 @@ actor is dormant: it was interrupted, or comes from bytes. When its seat is cast
 from __future__ import annotations
 
 import contextlib
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from .chat import Message, new_id
 from .definition import INNER, AgentInput, Node
-from .errors import ActorDeadError
+from .errors import ActorDeadError, CheckpointError
 from .history import Lane
 from .interrupt import Address, AddressStep, Answer, InterruptContext, Pending
 from .messages import Failed
@@ -89,10 +90,10 @@ class Invocation:
     """Who hears of that end."""
     state: dict[str, Any] | None = None
     """The agent's own; made when somebody looks."""
-    saved: dict[str, Any] | None = None
-    """The state as of the last recorded step, where it may be started again."""
     notes: dict[str, Any] | None = None
     """What the agents of this package note for themselves: the state is the user's."""
+    saved: tuple[dict[str, Any] | None, dict[str, Any] | None] = (None, None)
+    """State and notes as of its last step, where it may have to go on from there."""
     steps: dict[str, Any] | None = None
     """Results of `context.step`."""
     last_message: Message | None = None
@@ -167,6 +168,15 @@ class Invocation:
             made.last_message = made.messages[-1]
         made.restored = True
         return made
+
+    def remember(self) -> None:
+        """It is at a step: from here it goes on, whatever it does before its next one."""
+        if self.state is not None or self.notes is not None:
+            try:
+                self.saved = (deepcopy(self.state), deepcopy(self.notes))
+            except Exception as error:
+                msg = f"agent {self.names[-1]!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
+                raise CheckpointError(msg, agent=self.names[-1]) from error
 
     def settle(self, _value: Any = None) -> None:
         """Its actor has ended, as the very last: called by it, in place of a future's. The supervisor is told, in case that it was not yet."""

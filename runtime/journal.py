@@ -2,7 +2,7 @@
 
 A record is a list of changes. What it costs is proportional to the step: of an agent only its own frame is in it, and only if that has changed.
 
-    frame id frame | gone id                 an agent has begun, or stands elsewhere now; it has ended
+    frame id bytes | gone id                 an agent has begun, or stands elsewhere now (packed by itself); it has ended
     event lane event                         an event, whose message goes to that lane (None: to none)
     ended id slot outcome | asked id         what an agent cast has ended; it will not ask for that again
     step id name result                      of `context.step`

@@ -8,8 +8,9 @@ not count. It must never let a step be shown that is not written, nor start an a
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .chat import new_id
 from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
@@ -23,11 +24,15 @@ from .segments import Segments
 from .vault import RESERVED, Vault, answered_key, journal_key, lease_key, open_key
 
 if TYPE_CHECKING:
+    from .clock import Clock
     from .invocation import Invocation
     from .ledger import Ledger
     from .system import ActorSystem
 
 __all__ = ["Keeping", "check_checkpoint_id"]
+
+_OPEN_SECONDS: Final = 30.0
+"""How often it is said again that a run is not finished: a store may forget what is as old as that, but not what was written since."""
 
 
 def check_checkpoint_id(checkpoint_id: str) -> str:
@@ -47,6 +52,7 @@ class Keeping:
     __slots__ = (
         "_answer",
         "_answering",
+        "_clock",
         "_head",
         "_is_behind",
         "_is_lost",
@@ -55,6 +61,7 @@ class Keeping:
         "_leased",
         "_lost",
         "_number",
+        "_open_until",
         "_opened",
         "_records",
         "_root",
@@ -88,6 +95,8 @@ class Keeping:
         self._is_lost = False  # whether somebody else has it now
         self._lost: Callable[[], object] | None = None  # who is to know of that
         self._opened = False  # whether it says in the store that the run is not finished
+        self._open_until = math.inf  # when that is to be said again
+        self._clock: Clock | None = None
 
     # --- the beginning ---
 
@@ -108,6 +117,7 @@ class Keeping:
         """Be the one who works on this run. Returns False if somebody else is."""
         key = lease_key(self.run_id)
         self._keeper = keeper_of(system)
+        self._clock = system.clock
         taken = await self._keeper.take(self.vault, key, self._lose)
         self._leased = key if taken else None
         return taken
@@ -125,6 +135,7 @@ class Keeping:
 
     async def _open(self) -> None:
         self._opened = True
+        self._open_until = math.inf if self._clock is None else self._clock.monotonic() + _OPEN_SECONDS
         await self.vault.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
 
     async def _look_for_saves(self) -> dict[str, Any] | None:
@@ -154,10 +165,10 @@ class Keeping:
             if not await self.lease(system):
                 msg = f"checkpoint {name!r} is already answered: somebody else is continuing it at this moment, or the run is still alive."
                 raise ResumeError(msg, run=self.run_id)
-            now, answered = await self.vault.get_both(name, answered_key(name, found["number"]))
+            now, answered = await self.vault.get_both(name, answered_key(found["run"], found["number"]))
             if now == head and answered is None:
                 self._head, self._number = head, found["number"]
-                self._answer = answered_key(name, found["number"])
+                self._answer = answered_key(found["run"], found["number"])
                 self.image = await self._image_of(found)
                 return
             await self.close()
@@ -212,6 +223,7 @@ class Keeping:
         image, self.image = self.image, None
         ledger.context.run_id = self.run_id
         rebuild(image, ledger, self._root)
+        ledger.record.said_before = ledger.lane.entries[-1].message if ledger.lane.entries else None
         if self.journal is not None:
             if self._records and self._is_whole:
                 self.journal.know(image)
@@ -238,10 +250,10 @@ class Keeping:
                 return False
             found = read_checkpoint(self.checkpoint_id, head)
             self._head, self._number = head, found["number"]
-            answered = await self.vault.get(answered_key(self.checkpoint_id, found["number"]))
+            answered = await self.vault.get(answered_key(self.run_id, found["number"]))
             if found["run"] != self.run_id or answered is not None:
                 return False
-            self._answer = answered_key(self.checkpoint_id, found["number"])
+            self._answer = answered_key(self.run_id, found["number"])
             self.image = await self._image_of(found)
             return True
         records = await self.vault.read(journal_key(self.run_id))
@@ -252,10 +264,10 @@ class Keeping:
         last = await self._look_for_saves()
         mark = self.image["mark"]
         if mark is not None and mark[0] == "drained":
-            self._answer = answered_key(self.checkpoint_id, mark[1])
+            self._answer = answered_key(self.run_id, mark[1])
         elif mark is not None and mark[0] == "resumed":
             if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]):
-                answer = answered_key(self.checkpoint_id, mark[1])
+                answer = answered_key(self.run_id, mark[1])
                 if await self.vault.get(answer) is None:
                     self._answer = answer  # whoever gave it was lost before his first step; it counts from now on
         elif mark is not None:
@@ -276,6 +288,8 @@ class Keeping:
         if record is not None:
             self._records += 1
             await self.vault.append(journal_key(self.run_id), [record])
+            if self._opened and self._clock is not None and self._clock.monotonic() > self._open_until:
+                await self._open()
 
     def _answered_meanwhile(self) -> ResumeError:
         return ResumeError(f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile.", run=self.run_id)

@@ -6,7 +6,6 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 
 from __future__ import annotations
 
-from copy import deepcopy
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +50,8 @@ class Ledger:
         """Stamp, record, show; or have it wait to be shown."""
         node, seat, context, keeping = invocation.node, invocation.seat, self.context, self.keeping
         action: Action | None = event.action
+        if keeping is not None or node.agent.on_failure is not None:
+            invocation.remember()
         if type(action) is Interrupted:
             return self._hold(invocation, event, action)
         if type(action) is BreakLoop:
@@ -75,8 +76,6 @@ class Ledger:
                 invocation.answers = {key: answer for key, answer in invocation.answers.items() if key != message.tool_call_id}
         if action is not None or error is not None:
             _heed(invocation, stamped)
-        if invocation.state is not None and node.agent.on_failure is not None:
-            invocation.saved = deepcopy(invocation.state)
         if keeping is not None and keeping.must_write and event.delta is None:
             if keeping.journal is not None:
                 keeping.journal.event(stamped, invocation, said=said)
@@ -99,7 +98,11 @@ class Ledger:
         """Write it, and show it. What could not be written is not shown."""
         assert self.keeping is not None
         unshown, self._unshown = self._unshown, []
-        await self.keeping.flush(self)
+        try:
+            await self.keeping.flush(self)
+        except BaseException:
+            self.seq -= sum(event is not _NOT_SHOWN for event in unshown)  # the consumer sees no gap
+            raise
         for event in unshown:
             if event is not _NOT_SHOWN:
                 self.record.show(event)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .errors import CheckpointError
 from .image import walk
 from .keeping import Keeping
 from .protocol import LOST, CancelRun
@@ -54,10 +53,7 @@ class Resuming:
             keeping.when_lost(partial(stop, LOST))
         keeping.restore(ledger)
         if answers is not None:
-            if ledger.root is None:
-                msg = f"checkpoint {keeping.checkpoint_id!r} is of a run in which nobody had begun to play."
-                raise CheckpointError(msg)
-            answers.give(walk(ledger.root), keeping.checkpoint_id)
+            answers.give(() if ledger.root is None else walk(ledger.root), keeping.checkpoint_id)
         session_id = ledger.context.session_id
         if ledger.fresh is not None and session_id is not None:
             ledger.turn = turn = Turn(keeping.vault, session_id, "queue", None)

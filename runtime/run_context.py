@@ -5,7 +5,8 @@ Owns: the ids of the run, its session values, its options, and what it has cost 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from types import GenericAlias
+from typing import Any, ClassVar, Final
 
 from .chat import Usage
 from .hooks import RunHooks
@@ -57,6 +58,8 @@ class RunContext:
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `RunContext[MyContext]`, for annotations: of what type `context` is
 
     def get(self, key: str, default: Any = None) -> Any:
         """The session value of that name."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from time import time
 from typing import Any, Final
 
+from .chat import Message
 from .clock import Timer
 from .errors import RunCancelled
 from .events import AgentEvent, Interrupted
@@ -43,6 +44,7 @@ class RunRecord:
         "outcome",
         "problem",
         "result",
+        "said_before",
         "stream",
         "timer",
         "unwanted",
@@ -55,6 +57,7 @@ class RunRecord:
         self._waiting: list[Callable[[], object]] = []
         self.agent_name = agent_name
         self.stream = EventStream(event_buffer)
+        self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
         self.problem: Exception | None = None  # why it could not begin
         self.is_open = False  # whether it has begun
@@ -105,7 +108,7 @@ class RunRecord:
     def make_result(self) -> RunResult:
         """The result, as it is now."""
         outcome = self.outcome or Outcome()
-        final_message, output, interrupts = None, None, outcome.contexts
+        final_message, output, interrupts = self.said_before, None, outcome.contexts
         for event in reversed(self._events):
             if event.message is not None:
                 final_message, output = event.message, event.custom_output

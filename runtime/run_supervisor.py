@@ -18,7 +18,7 @@ from .delivery import OVER, finish, finish_last
 from .errors import ActorDeadError, CheckpointError, RunCancelled, UnderstudyError
 from .events import AgentEvent
 from .hooks import call_hooks
-from .image import draw, walk
+from .image import draw
 from .invocation import Invocation
 from .ledger import Ledger
 from .monitor import logger
@@ -183,6 +183,8 @@ class RunSupervisor(Actor):
         if self._stage.over:
             return OVER
         keeping = self._ledger.keeping
+        if keeping is not None:
+            invocation.remember()
         if keeping is None or keeping.journal is None:
             return None
         keeping.journal.touch(invocation)
@@ -357,9 +359,6 @@ class RunSupervisor(Actor):
         image = None
         kept = keeping is not None and ledger.record.is_open and ledger.root is not None and not self._is_lost
         if keeping is not None and kept:
-            if keeping.journal is not None and ledger.root is not None:
-                for invocation in walk(ledger.root):
-                    keeping.journal.touch(invocation)
             ledger.seq += 1  # that it was cancelled is shown after the save
             image = self._image()
             ledger.seq -= 1

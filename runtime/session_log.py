@@ -14,6 +14,7 @@ from typing import Any, Final
 from .chat import Message
 from .codec import pack, unpack
 from .errors import CheckpointError
+from .image import checked_message
 from .journal import kept_value
 
 __all__ = ["SessionLog", "note_record", "turn_record"]
@@ -51,9 +52,7 @@ class SessionLog:
             return
         run, start, messages = record["run"], record["from"], record["messages"]
         for message in messages:
-            if not isinstance(message, Message):
-                msg = f"it holds a {type(message).__name__} where a Message belongs."
-                raise CheckpointError(msg)
+            checked_message(message)
         told = self._told.get(run, 0)
         self.messages.extend(messages[max(0, told - start) :])
         self._told[run] = max(told, start + len(messages))

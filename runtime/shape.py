@@ -72,7 +72,7 @@ def _find(invocation: Invocation, tree: Node) -> bool:
     if node is None:
         parent = invocation.seat.parent
         in_call = parent is not None and invocation.seat.scope is not parent.seat.scope  # who is called as a tool stands in the tool's tree
-        if invocation.place[0] != tree.name and not in_call:
+        if invocation.place[0] != tree.name and not in_call and not _took_over(invocation):
             return False
         raise _gone(invocation, tree)
     invocation.node = node
@@ -81,6 +81,15 @@ def _find(invocation: Invocation, tree: Node) -> bool:
         msg = f"the agents have changed: {problem}"
         raise CheckpointError(msg, agent=node.name)
     return True
+
+
+def _took_over(invocation: Invocation) -> bool:
+    """Whether it has the seat of one that stood in the tree: then it stood there too, or was linked to it."""
+    parent, first = invocation.seat.parent, invocation.names[0]
+    if parent is None:
+        return True
+    node = parent.node
+    return first != invocation.place[0] and (any(child.name == first for child in node.children) or (node.inner is not None and node.inner.name == first))
 
 
 def _gone(invocation: Invocation, tree: Node) -> CheckpointError:

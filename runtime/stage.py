@@ -86,6 +86,8 @@ class Stage:
         if self.over or parent.cell is None:
             request.reply.set_result(CANCELLED)
             return None
+        if self._keeps:
+            parent.remember()
         known = parent.seats.get(request.slot) if parent.seats is not None else None
         if isinstance(known, Outcome):
             request.reply.set_result(known)
@@ -269,7 +271,8 @@ class Stage:
     def start_again(self, invocation: Invocation, ref: ActorRef[Any]) -> None:
         """An agent has failed, and is to begin anew from the state that was recorded."""
         self.cancel_children(invocation)
-        invocation.state = deepcopy(invocation.saved)
+        state, notes = deepcopy(invocation.saved)
+        invocation.state, invocation.notes = state, notes
         ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
 
 

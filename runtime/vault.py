@@ -24,9 +24,9 @@ RESERVED: Final = "understudy:"
 """No id of a user's may begin so: the keys of everything but checkpoints do."""
 
 
-def answered_key(checkpoint_id: str, number: int) -> str:
-    """Under which it says that an interrupt was answered."""
-    return f"{RESERVED}answered:{checkpoint_id}@{number}"
+def answered_key(run_id: str, number: int) -> str:
+    """Under which it says that somebody goes on from that save of the run. Another run may have the same checkpoint id some day."""
+    return f"{RESERVED}answered:{run_id}@{number}"
 
 
 def journal_key(run_id: str) -> str:

@@ -2,8 +2,8 @@
 
     from understudy.actors.agents_sdk import Agent, Runner, handoff
 
-An `Agent` of here is a `ChatModelAgent`, and may stand wherever one may; a `Runner` of understudy's does more than the one of here: it keeps runs, resumes them,
-and knows sessions.
+An `Agent` of here is a `ChatModelAgent`, and may stand wherever one may; a `Runner` of understudy's does more than the one of here: it keeps runs,
+resumes them, and knows sessions.
 """
 
 from ...runtime.errors import GuardrailTripped, MaxIterationsExceeded, ModelBehaviorError

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import GenericAlias
+from typing import Any, ClassVar, Self
 
 from ...runtime.context import AgentContext
 from ..chat_model_agent import ChatModelAgent
@@ -29,22 +30,24 @@ class Agent(ChatModelAgent):
         model: Any = None,
         **options: Any,
     ) -> None:
+        names = {"name": name, "handoff_description": handoff_description, "instructions": instructions}
+        self._given = {**names, "tools": tools, "handoffs": handoffs, "model": model, **options}
         text = _as_instruction(instructions) if callable(instructions) else instructions or ""
         super().__init__(name=name, description=handoff_description or "", instruction=text, tools=tools, handoffs=handoffs, model=model, **options)
 
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `Agent[MyContext]`, for annotations
+
     @property
     def instructions(self) -> Any:
-        return self.instruction
+        return self._given["instructions"]
 
     @property
     def handoff_description(self) -> str:
         return self.description
 
-    def clone(self, **changes: Any) -> Agent:
-        """A copy with these changes."""
-        own = {name: getattr(self, name) for name in ("name", "handoff_description", "tools", "handoffs", "model", "model_settings", "output_type", "hooks")}
-        own["instructions"] = self.instruction if isinstance(self.instruction, str) else getattr(self.instruction, "given", self.instruction)
-        return Agent(**{**own, **changes})
+    def clone(self, **changes: Any) -> Self:
+        """A copy with these changes: made of all that this one was made of."""
+        return type(self)(**{**self._given, **changes})
 
 
 def _as_instruction(function: Callable[..., Any]) -> Callable[[AgentContext], Any]:
@@ -54,5 +57,4 @@ def _as_instruction(function: Callable[..., Any]) -> Callable[[AgentContext], An
     def instruction(context: AgentContext) -> Any:
         return function(context.run, context.node.agent) if takes > 1 else function(context.run)
 
-    instruction.given = function  # type: ignore[attr-defined]  # for a clone
     return instruction

@@ -76,8 +76,8 @@ class _Forced(Agent):
         self.model = _as_model(model, name)
         self.settings = settings or ModelSettings()
 
-    async def _ask(self, context: AgentContext, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> tuple[str, dict[str, Any]]:
-        """The tool that the model calls, and its arguments. Raises if it does anything else."""
+    async def _ask(self, context: AgentContext, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> tuple[str, Message]:
+        """The tool that the model calls, and its arguments as a message. Raises if it does anything else."""
         choice = tools[0].name if len(tools) == 1 else "required"
         request = ModelRequest((Message.system(self.instruction), *messages), tools, choice, self.settings)
         if context.run.stopping is not None:
@@ -87,8 +87,15 @@ class _Forced(Agent):
             reply = await context.run.model_for_run(self.model).generate(request)
         finally:
             context.invocation.busy -= 1
-        if reply.usage is not None:
-            context.run.usage += reply.usage
+        try:
+            name, arguments = self._called(reply, tools, context)
+        except ModelBehaviorError:
+            if reply.usage is not None:
+                context.run.usage += reply.usage  # of no use, but it has cost something
+            raise
+        return name, Message("assistant", _as_json(arguments), usage=reply.usage)
+
+    def _called(self, reply: Message, tools: tuple[ToolSpec, ...], context: AgentContext) -> tuple[str, dict[str, Any]]:
         known = {tool.name: tool for tool in tools}
         call = next((call for call in reply.tool_calls if call.name in known), None)
         wanted = " or ".join(known)
@@ -113,50 +120,63 @@ def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agen
     return {field: value}
 
 
+def _plan_of(said: Sequence[Message]) -> list[str]:
+    """The steps that were decided on."""
+    steps: list[str] = json.loads(said[0].text)["steps"]
+    return steps
+
+
 def _as_json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Planner(_Forced):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        if context.invocation.messages:
-            return  # the plan was made before the run went on from here
-        session = context.session
-        session.update(UserInput=list(input.messages), ExecutedSteps=[])
-        _, arguments = await self._ask(context, input.messages, (_PLAN,))
-        session["Plan"] = arguments["steps"]
-        yield AgentEvent.of(Message.assistant(_as_json(arguments)))
+        session, said = context.session, context.invocation.messages
+        if not said:  # else the plan was made before the run went on from here
+            session.update(UserInput=list(input.messages), ExecutedSteps=[])
+            _, plan = await self._ask(context, input.messages, (_PLAN,))
+            yield AgentEvent.of(plan)
+        session["Plan"] = _plan_of(said)
 
 
 class _Replanner(_Forced):
-    """Knows, from the loop around it, whether this is the last time that it is asked."""
+    """Knows, from the loop around it, whether this is the last time that it is asked.
+
+    What others record while it asks its model holds the session's values as they are then, and not how far it is itself. So it puts nothing there that
+    it could not put there once more.
+    """
 
     last_iteration: int | None = None
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         session, state, said = context.session, context.state, context.invocation.messages
-        if "response" not in state:
-            if said:
-                return  # as above: there is a new plan
-            plan = session.get("Plan", [])
-            if plan and "noted" not in state:
-                state["noted"] = True
-                session["ExecutedSteps"] = [*session.get("ExecutedSteps", []), {"step": plan[0], "result": session.get("ExecutedStep", "")}]
+        if not said and "response" not in state:
+            self._note(context)
             last = self.last_iteration is not None and context.invocation.seat.loop == self.last_iteration
-            asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{_steps(plan)}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
+            plan = _steps(session.get("Plan", []))
+            asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{plan}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
             if last:
                 asked += "\n\nThere is no time for further steps: call the tool 'respond' with the best answer that these results allow."
-            tool, arguments = await self._ask(context, (Message.user(asked),), (_RESPOND,) if last else (_PLAN, _RESPOND))
-            if tool == "plan":
-                session["Plan"] = arguments["steps"]
-                yield AgentEvent.of(Message.assistant(_as_json(arguments)))
-                return
-            state["response"] = arguments["response"]
-            yield AgentEvent.of(Message.assistant(_as_json(arguments)), BreakLoop())
+            tool, called = await self._ask(context, (Message.user(asked),), (_RESPOND,) if last else (_PLAN, _RESPOND))
+            if tool == "respond":
+                state["response"] = json.loads(called.text)["response"]
+            yield AgentEvent.of(called, BreakLoop() if tool == "respond" else None)
         elif not said:
             yield AgentEvent.of(Message.assistant(_as_json({"response": state["response"]})), BreakLoop())
-        if len(said) < 2:  # noqa: PLR2004 -- the one that says that it answers, and the answer
+        if "response" not in state:
+            session["Plan"] = _plan_of(said)
+        elif len(said) < 2:  # noqa: PLR2004 -- the one that says that it answers, and the answer
             yield AgentEvent.of(Message.assistant(state["response"]))
+
+    def _note(self, context: AgentContext) -> None:
+        """The first step of the plan is done: note it, if that was not noted before the run went on from here."""
+        session, state, iteration = context.session, context.state, context.invocation.seat.loop
+        plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
+        noted = "noted" in state if self.last_iteration is None or iteration is None else len(done) > iteration
+        if plan and not noted:
+            state["noted"] = True
+            session["ExecutedSteps"] = [*done, {"step": plan[0], "result": session.get("ExecutedStep", "")}]
 
     def ending_at(self, iteration: int) -> Self:
         """A copy that answers in that round at the latest."""

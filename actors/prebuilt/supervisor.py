@@ -54,6 +54,24 @@ class Supervisor(Agent):
         self.supervisor = supervisor
         self.on_error = on_error
 
+    # What is its supervisor's is its own: it plays as that.
+
+    @property
+    def followers(self) -> Sequence[Agent]:  # type: ignore[override]  # read only
+        return self.supervisor.followers
+
+    @property
+    def hands_off(self) -> bool:  # type: ignore[override]  # read only
+        return self.supervisor.hands_off
+
+    @property
+    def input_guardrails(self) -> Sequence[Any]:
+        return getattr(self.supervisor, "input_guardrails", ())
+
+    @property
+    def output_guardrails(self) -> Sequence[Any]:
+        return getattr(self.supervisor, "output_guardrails", ())
+
     def check(self, node: Any) -> None:
         """What the supervisor checks of itself in that place."""
         check = getattr(self.supervisor, "check", None)

@@ -30,7 +30,7 @@ class Calls:
 
     __slots__ = ("_call", "_calls", "_debug", "_functions", "_swarm", "_variables", "response")
 
-    def __init__(self, swarm: Swarm, tool_calls: Sequence[Any], functions: Sequence[AgentFunction], context_variables: Any, debug: bool) -> None:  # noqa: FBT001
+    def __init__(self, swarm: Swarm, tool_calls: Sequence[Any], functions: Sequence[AgentFunction], context_variables: Any, debug: bool) -> None:  # noqa: FBT001 -- Swarm's
         self._swarm = swarm
         self._calls = deque(tool_calls)
         self._functions = {function.__name__: function for function in functions}

@@ -4,15 +4,16 @@ Owns: what users of Swarm call, and may override: how the client is asked, and w
 `play.py`'s, and the rest of the runtime's.
 """
 
+# ruff: noqa: FBT001, FBT002 -- the parameters and their order are Swarm's
 from __future__ import annotations
 
 import inspect
 import json
 import sys
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 from openai import OpenAI
 
@@ -26,21 +27,29 @@ from .util import debug_print, function_to_json
 
 __all__ = ["Swarm"]
 
-_UNBOUNDED = float("inf")
+_Variables: TypeAlias = Mapping[Any, Any] | None
+_Pieces: TypeAlias = Generator[dict[str, Any], None, None]
+_AsyncPieces: TypeAlias = AsyncGenerator[dict[str, Any]]
+
+_NO_END: Final = float("inf")
 
 
 class Swarm:
-    """Runs agents, beginning with one, until nobody has a function to call any more.
+    """Plays agents, beginning with one, until nobody has a function to call any more.
+
+        swarm = Swarm()
+        response = swarm.run(agent=agent, messages=[{"role": "user", "content": "Hello!"}])     # blocks, in any thread
+        response = await swarm.arun(agent=agent, messages=response.messages)                    # in a coroutine
 
     `client` is an OpenAI client, synchronous or not, or anything with `chat.completions.create(...)`.
     """
 
     def __init__(self, client: Any = None) -> None:
-        self.client = client or OpenAI()
+        self.client: Any = client or OpenAI()
 
     @cached_property
     def _runner(self) -> Runner:
-        # A piece of a reply is taken before the next one is asked for, so there is nothing to be kept for the consumer.
+        # A buffer of one: a piece has been taken by the consumer when the next one is asked for.
         return Runner(Entrance(name="Swarm"), max_transfers=sys.maxsize, event_buffer=1)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,13 +59,158 @@ class Swarm:
 
     @overload
     def run(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., stream: Literal[False] = ...,
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> Response: ...  # fmt: skip
+    @overload
+    def run(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., *, stream: Literal[True],
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> _Pieces: ...  # fmt: skip
+    @overload
+    def run(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., stream: bool = ...,
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> Response | _Pieces: ...  # fmt: skip
+
+    def run(
         self,
         agent: Agent,
         messages: Sequence[Any],
-        context_variables: Mapping[Any, Any] | None = None,
+        context_variables: _Variables = None,
         model_override: str | None = None,
-        stream: Literal[False] = False,
+        stream: bool = False,
         debug: bool = False,
-        max_turns: float = _UNBOUNDED,
+        max_turns: float = _NO_END,
         execute_tools: bool = True,
-    ) -> Response: ...
+    ) -> Response | _Pieces:
+        """Play, and return what has come of it; with `stream=True`, the pieces as they come, and the response as the last one, `{"response": ...}`.
+
+        In any thread, whether or not an event loop is running in it: it is blocked then. Functions are called in it, and so is a synchronous client.
+        """
+        if stream:
+            return self.run_and_stream(agent, messages, context_variables, model_override, debug, max_turns, execute_tools)
+        errands = Errands()
+        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=False, errands=errands)
+        for _piece in errands.attend(lambda: play.pieces(self._runner)):
+            pass
+        return play.response()
+
+    def run_and_stream(
+        self,
+        agent: Agent,
+        messages: Sequence[Any],
+        context_variables: _Variables = None,
+        model_override: str | None = None,
+        debug: bool = False,
+        max_turns: float = _NO_END,
+        execute_tools: bool = True,
+    ) -> _Pieces:
+        """What `run` does with `stream=True`. Nothing happens before the first piece is asked for, nor between two of them."""
+        errands = Errands()
+        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=True, errands=errands)
+        yield from errands.attend(lambda: play.pieces(self._runner))
+        yield {"response": play.response()}
+
+    @overload
+    async def arun(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., stream: Literal[False] = ...,
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> Response: ...  # fmt: skip
+    @overload
+    async def arun(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., *, stream: Literal[True],
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> _AsyncPieces: ...  # fmt: skip
+    @overload
+    async def arun(
+        self, agent: Agent, messages: Sequence[Any], context_variables: _Variables = ..., model_override: str | None = ..., stream: bool = ...,
+        debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
+    ) -> Response | _AsyncPieces: ...  # fmt: skip
+
+    async def arun(
+        self,
+        agent: Agent,
+        messages: Sequence[Any],
+        context_variables: _Variables = None,
+        model_override: str | None = None,
+        stream: bool = False,
+        debug: bool = False,
+        max_turns: float = _NO_END,
+        execute_tools: bool = True,
+    ) -> Response | _AsyncPieces:
+        """The same on the running event loop, which it does not block; with `stream=True` it returns an asynchronous generator of the pieces.
+
+        An `AsyncOpenAI` client is awaited; functions that are plain `def`, and a synchronous client, are called in worker threads.
+        """
+        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=stream)
+        return play.shown(self._runner) if stream else await play.played(self._runner)
+
+    # --- what happens in a turn ---
+
+    def get_chat_completion(
+        self, agent: Agent, history: list[Any], context_variables: Mapping[Any, Any], model_override: str | None, stream: bool, debug: bool
+    ) -> Any:
+        """Ask the client for the agent's next reply."""
+        messages = [{"role": "system", "content": _instructions(agent, context_variables)}, *history]
+        debug_print(debug, "Getting chat completion for...:", messages)
+        tools = [_without_variables(function_to_json(function)) for function in agent.functions]
+        request: dict[str, Any] = {
+            "model": model_override or agent.model,
+            "messages": messages,
+            "tools": tools or None,
+            "tool_choice": agent.tool_choice,
+            "stream": stream,
+        }
+        if tools:
+            request["parallel_tool_calls"] = agent.parallel_tool_calls
+        return self.client.chat.completions.create(**request)
+
+    def handle_function_result(self, result: Any, debug: bool) -> Result:
+        """What a function has returned, as a `Result`."""
+        if isinstance(result, Result):
+            return result
+        if isinstance(result, Agent):
+            return Result(value=json.dumps({"assistant": result.name}), agent=result)
+        try:
+            return Result(value=str(result))
+        except Exception as error:
+            msg = f"Failed to cast response to string: {result}. Make sure agent functions return a string or Result object. Error: {error}"
+            debug_print(debug, msg)
+            raise TypeError(msg) from error
+
+    def handle_tool_calls(self, tool_calls: Sequence[Any], functions: Sequence[AgentFunction], context_variables: Any, debug: bool) -> Response:
+        """Call the functions that a reply wants to be called, one after the other."""
+        calls = Calls(self, tool_calls, functions, context_variables, debug)
+        awaitable = calls.go_on()
+        while awaitable is not None:
+            awaitable = calls.go_on(wait_for(awaitable))
+        return calls.response
+
+    @property
+    def _has_own_calls(self) -> bool:
+        """Whether `handle_tool_calls` is somebody else's. It blocks until all that it calls has ended; otherwise, runs need no thread for that."""
+        return getattr(self.handle_tool_calls, "__func__", None) is not Swarm.handle_tool_calls
+
+
+def _instructions(agent: Agent, context_variables: Mapping[Any, Any]) -> str:
+    instructions = agent.instructions
+    if not callable(instructions):
+        return instructions
+    try:
+        signature = inspect.signature(instructions)
+        signature.bind({})
+    except ValueError:
+        pass  # it does not say what it takes
+    except TypeError:
+        if not signature.parameters:
+            return instructions()
+    return instructions(defaultdict(str, context_variables))
+
+
+def _without_variables(tool: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the context variables: these are not for the model to give."""
+    parameters = tool["function"]["parameters"]
+    parameters["properties"].pop(VARIABLES, None)
+    parameters["required"] = [name for name in parameters["required"] if name != VARIABLES]
+    return tool

@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ...runtime.directory import current_system
-from ...runtime.errors import UsageError
+from ...runtime.errors import RunCancelled
 from ...runtime.session import SessionValues, bind_session, current_session
 from ...runtime.system import ActorSystem
 
@@ -92,6 +92,8 @@ class Errands:
             finally:
                 if not ended:
                     self._give_up()
+            if self._task.cancelled():
+                raise RunCancelled("the event loop that the run of this Swarm lived on is ending.")
             self._task.result()
 
     def _next(self) -> Any:
@@ -99,7 +101,7 @@ class Errands:
             with contextlib.suppress(queue.Empty):
                 return self._inbox.get(timeout=_LOOK_AGAIN)
             if self._loop.is_closed():  # one that is stopped and closed tells nobody
-                raise UsageError("the run of this Swarm was not at its end when the event loop that it lived on was closed: nothing more will come of it.")
+                raise RunCancelled("the run of this Swarm was not at its end when the event loop that it lived on was closed.")
 
     def _settle(self, future: asyncio.Future[Any], value: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: `_next` says so
@@ -107,7 +109,7 @@ class Errands:
 
     def _give_up(self) -> None:
         """The caller goes away before the end: he takes the run along."""
-        with contextlib.suppress(RuntimeError, UsageError):
+        with contextlib.suppress(RuntimeError, RunCancelled):
             self._loop.call_soon_threadsafe(self._cancel)
             while get_ident() != self._thread and self._next() is not _END:
                 pass  # what it still wants is not done

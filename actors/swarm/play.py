@@ -34,7 +34,21 @@ PLAY: Final = "play"
 class Play:
     """One call, from the beginning to the response."""
 
-    __slots__ = ("_begin", "_errands", "_failure", "_result", "_variables", "agent", "debug", "execute_tools", "history", "max_turns", "model", "streaming", "swarm")
+    __slots__ = (
+        "_begin",
+        "_errands",
+        "_failure",
+        "_result",
+        "_variables",
+        "agent",
+        "debug",
+        "execute_tools",
+        "history",
+        "max_turns",
+        "model",
+        "streaming",
+        "swarm",
+    )
 
     def __init__(
         self,
@@ -43,11 +57,11 @@ class Play:
         messages: Sequence[Any],
         context_variables: Mapping[Any, Any] | None,
         model_override: str | None,
+        debug: bool,  # noqa: FBT001 -- Swarm's
+        max_turns: float,
+        execute_tools: bool,  # noqa: FBT001
         *,
         streaming: bool,
-        debug: bool,
-        max_turns: float,
-        execute_tools: bool,
         errands: Errands | None = None,
     ) -> None:
         self.swarm = swarm
@@ -73,6 +87,7 @@ class Play:
 
     async def do(self, context: AgentContext, function: Callable[..., T], *args: Any) -> T:
         """Call what may block: in the thread of whoever waits for the run; or, if nobody does, in a worker thread."""
+        value: Any
         if self._errands is None:
             value, error = await context.run_blocking(_attempt, function, args)
         else:

@@ -27,7 +27,8 @@ class Entrance(Definition):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         play: Play = context.options[PLAY]
-        yield AgentEvent.of(action=context.hand_over(Player(play.agent, play.agent.name), input))
+        if play.agent:
+            yield AgentEvent.of(action=context.hand_over(Player(play.agent, play.agent.name), input))
 
 
 class Player(Definition):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from ...runtime.context import AgentContext
+from ...runtime.either import settled
 from .calls import Calls
 from .play import VARIABLES, Play
 from .types import Agent, ChatCompletionMessageToolCall, Function, Response
@@ -44,12 +45,10 @@ class Turn:
 
     async def ask(self) -> None:
         """Have the whole reply at once."""
-        self.message, self.calls = await self._play.do(self._context, self._received, await self._completion())
-
-    def _received(self, completion: Any) -> tuple[dict[str, Any], list[Any]]:
-        message = completion.choices[0].message
-        debug_print(self._play.debug, "Received completion:", message)
-        return {**json.loads(message.model_dump_json()), "sender": self._agent.name}, message.tool_calls or []
+        message = (await self._completion()).choices[0].message
+        await self.say("Received completion:", message)
+        self.message = {**json.loads(message.model_dump_json()), "sender": self._agent.name}
+        self.calls = message.tool_calls or []
 
     async def stream(self, sender: str) -> AsyncGenerator[dict[str, Any]]:
         """The same in pieces. The whole message is said to be that sender's, as Swarm has it; the pieces are this agent's."""
@@ -72,16 +71,15 @@ class Turn:
     async def _chunks(self, completion: Any) -> AsyncGenerator[Any]:
         play, context = self._play, self._context
         if hasattr(completion, "__aiter__"):
-            chunks: AsyncIterator[Any] = aiter(completion)
+            chunks = aiter(completion)
             try:
-                while (chunk := await play.settled(anext(chunks, _END))) is not _END:
+                async for chunk in chunks:
                     yield chunk
             finally:
-                for name in ("close", "aclose"):
-                    close = getattr(completion, name, None)
+                for one in (chunks,) if chunks is completion else (chunks, completion):
+                    close = getattr(one, "aclose", None) or getattr(one, "close", None)
                     if close is not None:
-                        await play.settled(close())
-                        break
+                        await settled(close())
             return
         each = await play.do(context, iter, completion)
         while (chunk := await play.do(context, next, each, _END)) is not _END:
@@ -89,14 +87,12 @@ class Turn:
 
     async def call_functions(self) -> Response:
         """Call what the reply wants to be called."""
-        from .core import Swarm  # noqa: PLC0415 -- built on this
-
         play, context, swarm = self._play, self._context, self._play.swarm
         variables = context.session[VARIABLES]
-        if getattr(swarm.handle_tool_calls, "__func__", None) is not Swarm.handle_tool_calls:
+        if swarm._has_own_calls:
             response: Response = await play.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, play.debug)
             return response
-        calls = await play.do(context, Calls, swarm, self.calls, self._agent.functions, variables, play.debug)
+        calls = Calls(swarm, self.calls, self._agent.functions, variables, play.debug)
         awaitable = await play.do(context, calls.go_on)
         while awaitable is not None:
             awaitable = await play.do(context, calls.go_on, await play.settled(awaitable))

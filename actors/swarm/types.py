@@ -19,7 +19,7 @@ ChatCompletionMessageToolCall = _tool_call.ChatCompletionMessageToolCall
 Function = _tool_call.Function
 
 AgentFunction: TypeAlias = Callable[..., Any]
-"""What an agent can call, `def` or `async def`. It returns a text, an `Agent` that is to follow, a `Result`, or anything else, of which the model is told `str`."""
+"""What an agent can call, `def` or `async def`. It returns a text, an `Agent` that is to follow, a `Result`, or what the model is told as text."""
 
 
 class Agent(BaseModel):
