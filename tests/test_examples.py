@@ -14,9 +14,17 @@ import pytest
 from .programs import openai_wire as wire
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-HELPERS = {"models", "show"}
+HELPERS = {"models", "show", "swarm_client"}
 LONGEST = 60
-LONGER = {"conversation": 65, "multi_agent": 70, "payment": 100, "project_manager": 80, "service": 80}  # whole stories
+LONGER = {
+    "conversation": 65,
+    "multi_agent": 70,
+    "payment": 100,
+    "project_manager": 80,
+    "service": 80,
+    "swarm_airline": 110,
+    "swarm_shopper": 90,
+}  # whole stories
 
 # What they print, in this order, possibly with more between.
 SAID = {
@@ -109,6 +117,21 @@ SAID = {
         "[MathAgent] divide -> 0.0788",
         "[Supervisor] New York's share",
     ],
+    "swarm_airline": [
+        "Triage Agent\033[0m: \033[95mtransfer_to_flight_modification\033[0m()",
+        'Flight Change Agent\033[0m: \033[95mchange_flight\033[0m("day"= "May 22")',
+        "Flight Change Agent\033[0m: You fly on May 22.",
+        "Flight Change Agent\033[0m: \033[95mtransfer_to_triage",
+        "Lost Baggage Agent\033[0m: Your bag is in Denver.",
+        "Lost Baggage Agent {'customer': 'Ada Lovelace, a premium customer', 'flight': 'flight 1919 from New York to Los Angeles on May 22'}",
+    ],
+    "swarm_shopper": [
+        "Refunds: \033[95mrefund_item",
+        "Refunds:\033[0m You get $19.99 back",
+        "Sales: \033[95morder_item",
+        "'refunded: $19.99', 'notified by email'",
+        "[(1, 7, 19.99), (1, 8, 29.99)]",
+    ],
     "transfer": ["> What's the weather", "[WeatherAgent] get_weather -> the temperature in Beijing is 25°C", "> Book me a flight", "[RouterAgent] I am sorry"],
 }
 OF_ACTORS = {"from_a_script", "supervised_workers"}
@@ -147,7 +170,8 @@ def test_an_example_is_short(name):
 def test_an_example_imports_what_users_import_and_says_how_it_is_run(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {module for module in modules if module.startswith("understudy")} <= {"understudy.actors", "understudy.runtime"}
+    public = {"understudy.actors", "understudy.runtime", "understudy.actors.swarm", "understudy.actors.swarm.repl"}
+    assert {module for module in modules if module.startswith("understudy")} <= public
     assert f"python examples/{name}.py" in (ast.get_docstring(tree) or "")
 
 
