@@ -200,7 +200,8 @@ def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
         _build(invocation_id, frames, built, lanes, scope)
     roots = [one for one in built.values() if one.seat.parent is None]
     ledger.root = None
-    if not frames and not ledger.lane.entries and ledger.seq <= 1:  # that it was cancelled may have been shown
+    stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
+    if not frames and not ledger.lane.entries and (stopped or not ledger.seq):
         return  # nobody had begun to play
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
