@@ -18,6 +18,7 @@ HELPERS = {"models", "show", "swarm_client"}
 LONGEST = 60
 LONGER = {
     "conversation": 65,
+    "customer_service": 100,
     "multi_agent": 70,
     "payment": 100,
     "project_manager": 80,
@@ -54,6 +55,19 @@ SAID = {
         "13 messages, {'name': 'Ada'}",
     ],
     "custom_agent": ["[Author] The curtain rises", "[WordCounter] That makes 5 words.", "'words': 5"],
+    "customer_service": [
+        '[Triage] calls transfer_to_billing({"issue":"charged twice","priority":"high"})',
+        "[Triage] TransferToAgent(agent_name='Billing')",
+        "[Billing] You wrote: My card [CARD] was charged twice. You get",
+        "[Triage] TransferToAgent(agent_name='Technical')",
+        "[Technical] TransferToAgent(agent_name='Engineering')",
+        "[Engineering] A bad deployment",
+        "22:00 >",
+        "[Triage] Billing is there from nine to five.",
+        "level 1, Billing: charged twice (high)",
+        "level 1, Technical: errors since noon (high)",
+        "level 2, Engineering: the API answers 500 (high)",
+    ],
     "deterministic_transfer": ["[Author] It is going to rain", "[Author] TransferToAgent(agent_name='Editor')", "[Editor] Rain, all day."],
     "from_a_script": ["['shot-0.png', 'shot-1.png', 'shot-2.png']"],
     "hello": ["Hello! I am Hello"],

@@ -198,13 +198,11 @@ def _instructions(agent: Agent, context_variables: Mapping[Any, Any]) -> str:
     if not callable(instructions):
         return instructions
     try:
-        signature = inspect.signature(instructions)
-        signature.bind({})
+        inspect.signature(instructions).bind({})
+    except TypeError:
+        return instructions()  # it takes none
     except ValueError:
         pass  # it does not say what it takes
-    except TypeError:
-        if not signature.parameters:
-            return instructions()
     return instructions(defaultdict(str, context_variables))
 
 

@@ -64,7 +64,12 @@ class Errands:
     def _begin(self, pieces: Callable[[], AsyncGenerator[Any]]) -> None:
         self._thread = get_ident()
         self._task = self._loop.create_task(self._show(pieces()))
-        self._task.add_done_callback(lambda _task: self._inbox.put(_END))
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            task.exception()  # whether or not the caller is still there to look at it
+        self._inbox.put(_END)
 
     async def _show(self, pieces: AsyncGenerator[Any]) -> None:
         """Show each piece, and ask for the next one when the caller does."""

@@ -72,6 +72,10 @@ def _said(message: dict[str, Any]) -> AgentEvent:
     if message.get("role") == "tool":
         told = Message.tool(text, message.get("tool_call_id"), message.get("tool_name"))
     else:
-        calls = message.get("tool_calls") or ()
-        told = Message.assistant(text, tuple(ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls))
+        told = Message.assistant(text, tuple(_call_of(call) for call in message.get("tool_calls") or ()))
     return AgentEvent.of(told, custom_output=message)
+
+
+def _call_of(call: dict[str, Any]) -> ToolCall:
+    function = call.get("function") or {}  # there are other kinds of calls: those are only passed on
+    return ToolCall(call.get("id") or "", function.get("name") or "", function.get("arguments") or "")

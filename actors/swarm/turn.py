@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -39,9 +40,17 @@ class Turn:
         self.calls: list[Any] = []
 
     async def _completion(self) -> Any:
-        play, variables = self._play, self._context.session[VARIABLES]
-        ask = play.swarm.get_chat_completion
-        return await play.settled(await play.do(self._context, ask, self._agent, play.history, variables, play.model, play.streaming, play.debug))
+        play = self._play
+        ask = partial(
+            play.swarm.get_chat_completion,
+            agent=self._agent,
+            history=play.history,
+            context_variables=self._context.session[VARIABLES],
+            model_override=play.model,
+            stream=play.streaming,
+            debug=play.debug,
+        )
+        return await play.settled(await play.do(self._context, ask))
 
     async def ask(self) -> None:
         """Have the whole reply at once."""
@@ -70,20 +79,20 @@ class Turn:
 
     async def _chunks(self, completion: Any) -> AsyncGenerator[Any]:
         play, context = self._play, self._context
-        if hasattr(completion, "__aiter__"):
-            chunks = aiter(completion)
-            try:
-                async for chunk in chunks:
-                    yield chunk
-            finally:
-                for one in (chunks,) if chunks is completion else (chunks, completion):
-                    close = getattr(one, "aclose", None) or getattr(one, "close", None)
-                    if close is not None:
-                        await settled(close())
+        if hasattr(completion, "__iter__"):
+            each = await play.do(context, iter, completion)
+            while (chunk := await play.do(context, next, each, _END)) is not _END:
+                yield chunk
             return
-        each = await play.do(context, iter, completion)
-        while (chunk := await play.do(context, next, each, _END)) is not _END:
-            yield chunk
+        chunks = aiter(completion)
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            for one in (chunks,) if chunks is completion else (chunks, completion):
+                close = getattr(one, "aclose", None) or getattr(one, "close", None)
+                if close is not None:
+                    await settled(close())
 
     async def call_functions(self) -> Response:
         """Call what the reply wants to be called."""
