@@ -6,6 +6,7 @@ is a transfer.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
@@ -239,6 +240,9 @@ class _Typed:
 async def _called(callback: Callable[..., Any], agent: Agent, *args: Any) -> None:
     try:
         await settled(callback(*args))
-    except Exception as error:
+    except (asyncio.CancelledError, Exception) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # it was cancelled from outside
         msg = f"on_handoff of the handoff to {agent.name!r} raised {type(error).__name__}: {text_of(error)}"
         raise HandoffError(msg) from error

@@ -49,10 +49,11 @@ async def hand_off(context: AgentContext, setup: Setup, handoff: Handoff, call: 
         if setup.policy.output_key is not None:
             context.session[setup.policy.output_key] = result.text  # with the event: behind it the agent has ended
         await context.emit(AgentEvent.of(result, context.hand_over(target)))
-        await asyncio.gather(
-            call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
-            call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
-        )
+        if run.hooks is not None or node.agent.hooks is not None:
+            await asyncio.gather(
+                call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
+                call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
+            )
         await _prepare(context, setup, handoff, call, target)
     return True
 

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from ..runtime.context import AgentContext
 from ..runtime.definition import AgentInput, Node
 from ..runtime.errors import UsageError
 from ..runtime.events import AgentEvent, Interrupted
 from ..runtime.history import Lane
-from ..runtime.outcome import Outcome
+from ..runtime.outcome import Outcome, joined
 from .agent import Agent
 
 __all__ = ["Loop", "Parallel", "Sequential"]
-
-# What becomes of a Parallel, the weightiest first, if one of its children has ended so.
-# One that waits for something is not ended by a sibling's failure or exit.
-_WEIGHT: Final = ("cancelled", "interrupted", "failed", "exited")
 
 
 class _Workflow(Agent):
@@ -122,7 +118,7 @@ class Parallel(_Workflow):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         children: tuple[Node, ...] = context.node.children
         outcomes, cause = await self._play(context, children, context.lanes(len(children)))
-        whole = cause or _joined(outcomes)
+        whole = cause or joined(outcomes)
         if whole.kind == "interrupted":
             yield AgentEvent.of(action=Interrupted(whole.contexts))
             return
@@ -176,15 +172,3 @@ class _Place:
 
     def cancel(self) -> None:
         """Nobody waits any more: the whole is being cancelled."""
-
-
-def _joined(outcomes: list[Outcome]) -> Outcome:
-    """What has become of the whole."""
-    for kind in _WEIGHT:
-        for outcome in outcomes:
-            if outcome.kind == kind:
-                if kind == "interrupted":
-                    return Outcome("interrupted", contexts=tuple(context for one in outcomes for context in one.contexts))
-                return outcome
-    last = next((outcome.message for outcome in reversed(outcomes) if outcome.message is not None), None)
-    return Outcome(message=last, broke=any(outcome.broke for outcome in outcomes))

@@ -22,6 +22,7 @@ _RUNS = {
     "turns_at_once": (20_000, 3.0),
     "tool": (10_000, 3.0),
     "transfer": (8_000, 10.0),
+    "handoff": (8_000, 10.0),
     "resumes_memory": (3_000, 3.0),
     "resumes_sqlite": (600, 3.0),
 }
@@ -36,7 +37,7 @@ _SESSIONS = 10_000
 _IMPORT_SECONDS = 0.15
 _HTTP_SHARE = 0.05
 
-# One of 200 transfers may cost so many times one of 10: they are to cost the same, and this is what noise may add.
+# One of 200 transfers or handoffs may cost so many times one of 10: they are to cost the same, and this is what noise may add.
 _LONG_RUN = 1.2
 
 
@@ -79,11 +80,12 @@ def _by_rounds(found: Mapping[tuple[str, str], Series], titles: Mapping[str, str
             figure = f"{rate(mine.rate)}/s (by CPU {rate(1 / mine.cpu_per_operation)}/s)"
             yield Budget(title, f"at least {wanted:,}/s", figure, mine.rate >= wanted, place)
             yield from _against_peers(title, times, mine, [one for (key, who), one in found.items() if key == measure and who not in _NO_PEERS])
-    short, long = found.get(("transfers_10", REFERENCE)), found.get(("transfers_200", REFERENCE))
-    if short is not None and long is not None:
-        times = short.ratio_to(long).median
-        figure = f"{ratio(times)} (by CPU {ratio(short.cpu_ratio_to(long))})"
-        yield Budget("one of 200 transfers, to one of 10", f"at most {ratio(_LONG_RUN)}", figure, times <= _LONG_RUN, short.placement.name)
+    for what in ("transfers", "handoffs"):
+        short, long = found.get((f"{what}_10", REFERENCE)), found.get((f"{what}_200", REFERENCE))
+        if short is not None and long is not None:
+            times = short.ratio_to(long).median
+            figure = f"{ratio(times)} (by CPU {ratio(short.cpu_ratio_to(long))})"
+            yield Budget(f"one of 200 {what}, to one of 10", f"at most {ratio(_LONG_RUN)}", figure, times <= _LONG_RUN, short.placement.name)
 
 
 def _against_peers(title: str, times: float, mine: Series, peers: Sequence[Series]) -> Iterator[Budget]:

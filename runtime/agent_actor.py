@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .actor import Actor
 from .chat import Message, MessageDelta
-from .context import AgentContext, ResumeInfo
+from .context import ASKED_BEHIND, AgentContext, ResumeInfo
 from .definition import AgentInput
 from .delivery import OVER, deliver, finish
 from .either import settled
@@ -84,8 +84,7 @@ class AgentActor(Actor):
     async def _go_on(self, agent: Any) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
         invocation, context = self._invocation, self._context
-        waits = invocation.answers or any(isinstance(seat, Seat) for seat in (invocation.seats or {}).values())
-        if invocation.transfer is not None and not waits and agent.wrapped is None and not agent.hands_off:
+        if invocation.transfer is not None and agent.wrapped is None and not agent.hands_off and not self._has_more():
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
@@ -98,6 +97,13 @@ class AgentActor(Actor):
         elif invocation.resumed:
             context.resume = ResumeInfo(streaming=context.streaming)
         return None
+
+    def _has_more(self) -> bool:
+        """Whether something that it has begun behind its transfer, or beside it, is not done yet."""
+        invocation = self._invocation
+        asked = {*(invocation.answers or ())} - {None}  # what it was told itself may have been before
+        seats = (invocation.seats or {}).values()
+        return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(seat, Seat) for seat in seats)
 
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
@@ -139,7 +145,7 @@ class AgentActor(Actor):
                 await self._close(stream)
         if invocation.outcome is not None:
             return invocation.outcome
-        if invocation.transfer is None and (last := context.last_cast) is not None:
+        if (last := context.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
             return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
         message = invocation.last_message
         return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED
@@ -156,30 +162,45 @@ class AgentActor(Actor):
     def _input(self, agent: Any) -> Any:
         """What the agent is given, by its history policy: at once, or as an awaitable of it."""
         invocation = self._invocation
-        if invocation.given is not None:
-            return self._told(invocation.given)
-        asked = invocation.seat.scope.input
+        if invocation.given is not None and invocation.retold_from is None:
+            return self._told(invocation, invocation.given, invocation.since)
+        asked, since = self._asked()
         streaming = self._context.streaming
         policy: Any = agent.history or "lane"
         if callable(policy):
-            return self._rewritten(policy, asked.messages, agent)
+            return self._rewritten(policy, asked.messages, agent, since)
         if not invocation.since and invocation.lane.parent is None:
             return asked  # nothing has been said yet
-        entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path)
+        entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path, since)
         return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
 
-    def _told(self, given: AgentInput) -> AgentInput:
-        """What it was given outright, and what was said since in front of it, as it was said."""
-        invocation = self._invocation
+    def _asked(self) -> tuple[AgentInput, int]:
+        """What the conversation begins with in which the agent plays, and how much of what was said before is no part of it.
+
+        It is the input of its scope; or, if somebody in front of it or of what is around it was handed over to, what that one was given.
+        """
+        at: Invocation | None = self._invocation
+        while at is not None:
+            if at.given is not None and len(at.names) > 1:
+                until = at.since if at.retold_from is None else at.retold_from
+                return self._told(at, at.given, until), len(at.lane.visible()) - len(at.lane.entries) + until
+            above = at.seat.parent
+            at = above if above is not None and above.seat.scope is at.seat.scope else None
+        return self._invocation.seat.scope.input, 0
+
+    def _told(self, invocation: Invocation, given: AgentInput, until: int) -> AgentInput:
+        """What it was given outright, and what was said since, up to there, as it was said."""
         if invocation.told_from is None:
             return given
-        said = [entry.message for entry in islice(invocation.lane.entries, invocation.told_from, invocation.since)]
-        return AgentInput((*given.messages, *complete_calls(said)), self._context.streaming)
+        before, start = invocation.told or (given.messages, invocation.told_from)
+        invocation.told = None
+        said = [entry.message for entry in islice(invocation.lane.entries, start, until)]
+        return AgentInput((*before, *complete_calls(said)), self._context.streaming)
 
-    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any) -> AgentInput:
+    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any, since: int) -> AgentInput:
         invocation = self._invocation
         entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
-        seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path)
+        seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path, since)
         for entry in seen:
             message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
             if message is not None:

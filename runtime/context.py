@@ -23,7 +23,7 @@ from .hooks import call_hooks
 from .interrupt import AddressStep, InterruptContext, Pending
 from .invocation import Following, Invocation, Scope, Slot
 from .options import agent_options
-from .outcome import Outcome
+from .outcome import AtOnce, Outcome
 from .protocol import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes, Noted, Parked
 from .run_context import RunContext
 from .session import SessionValues
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from .ref import ActorRef
     from .system import ActorSystem
 
-__all__ = ["AgentContext", "ResumeInfo"]
+__all__ = ["ASKED_BEHIND", "AgentContext", "ResumeInfo"]
+
+ASKED_BEHIND: Final = "asked behind"
+"""Where an agent notes that it waits for something behind its own transfer."""
 
 # Events after which an agent that never waits for anything lets others have their turn. A number, not a time: the order of events must not depend on the clock.
 _STRETCH: Final = 32
@@ -60,7 +63,7 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_casts", "_emitted", "_invocation", "_supervisor", "_system", "given", "is_over", "last_cast", "resume", "run", "streaming")
+    __slots__ = ("_at_once", "_casts", "_emitted", "_invocation", "_supervisor", "_system", "given", "is_over", "last_cast", "resume", "run", "streaming")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: ActorSystem, *, streaming: bool) -> None:
         self._invocation = invocation
@@ -73,7 +76,8 @@ class AgentContext:
         self._casts: dict[str, int] | None = None  # how often the agent has cast whom, from which state
         self.given = _NOTHING  # what the agent was given
         self.resume: ResumeInfo | None = None  # set, if the agent goes on after an interrupt of its own or of one that it has cast
-        self.last_cast: Outcome | None = None  # of the child that was cast last, if nothing was emitted since
+        self.last_cast: Outcome | None = None  # of the child that was cast last, or of several that were cast at once, if nothing was emitted since
+        self._at_once: AtOnce | None = None  # made with the first cast
 
     def __repr__(self) -> str:
         return f"<AgentContext of {self._invocation.node.name!r} in run {self.run.run_id}>"
@@ -132,6 +136,8 @@ class AgentContext:
                 self._check_kept(f"interrupt({name}=...)", value)
         invocation = self._invocation
         context = invocation.interrupted(info, tool)
+        if tool is None and invocation.transfer is not None:
+            self.notes[ASKED_BEHIND] = True
         call_id = None if tool is None else tool.call_id
         invocation.pending = {**(invocation.pending or {}), context.id: Pending(context, call_id, state, approval, earlier)}
         return context
@@ -148,7 +154,8 @@ class AgentContext:
     async def cast(self, agent: Any, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Let another agent play, as a child of this one. Its events join the run's. Returns how it ended.
 
-        Without `input` it is given what its history policy says. If this agent ends without having done anything after it, it ends the same way.
+        Without `input` it is given what its history policy says. If this agent ends without having done anything after it, it ends the same way; of several
+        that were cast at once, as the weightiest: one that was interrupted before one that has failed.
         When the run goes on after an interrupt or a crash, a child that had ended is not run again, as long as `state` is the same as when it was cast.
         """
         invocation = self._invocation
@@ -166,10 +173,12 @@ class AgentContext:
         node = invocation.node.follower(agent)
         if given is not None:
             following = Following(node, given, None)
-        elif invocation.told_from is not None and invocation.given is not None:
-            following = Following(node, invocation.given, invocation.told_from)
         else:
-            following = Following(node, self.given, invocation.since)
+            told = (self.given.messages, invocation.since)  # so that a long line of agents does not put it together from the beginning each time
+            if invocation.told_from is not None and invocation.given is not None and invocation.retold_from is None:
+                following = Following(node, invocation.given, invocation.told_from, told)
+            else:
+                following = Following(node, self.given, invocation.since, told)
         invocation.following = following
         return TransferToAgent(node.name)
 
@@ -204,7 +213,12 @@ class AgentContext:
         """The same for workflows, which say where in the run path and in which lane, and in which place of their own."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
         await self.begin_cast(node, base, lane, reply, slot, given=given, loop=loop, one_at_a_time=one_at_a_time)
-        self.last_cast = outcome = await self._outcome_of(reply)
+        at_once = self._at_once = self._at_once or AtOnce()
+        place, outcome = at_once.begin(), None
+        try:
+            outcome = await self._outcome_of(reply)
+        finally:
+            self.last_cast = at_once.end(place, outcome)
         return outcome
 
     async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:

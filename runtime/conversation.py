@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, get_args
+from weakref import WeakSet
 
 from .chat import Message
 from .errors import UsageError
 from .leases import Busy
 from .run import Run
+from .run_record import RunRecord
 from .session_log import SessionLog
 from .session_policy import SessionPolicy, SessionPolicyLike, as_policy
 from .turn import Turn
@@ -62,7 +64,7 @@ class Session:
     Between two messages nothing of it is in memory.
     """
 
-    __slots__ = ("_busy", "_closed", "_place", "_policy", "_run", "_runs", "_vault", "id")
+    __slots__ = ("_begun", "_busy", "_closed", "_place", "_policy", "_run", "_sleeping", "_vault", "id")
 
     def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicyLike, run: Callable[..., Run], place: Callable[[], ActorSystem]) -> None:
         self.id = session_id
@@ -71,7 +73,9 @@ class Session:
         self._policy: SessionPolicy = as_policy(policy)
         self._run = run
         self._place = place
-        self._runs: set[Run] = set()  # that have not ended
+        # Those that have not ended; not the runs themselves: one that nobody looks at any more must not wait for somebody to read what it says.
+        self._begun: dict[RunRecord, ActorSystem] = {}
+        self._sleeping: WeakSet[Run] = WeakSet()  # that begin when somebody looks at them
         self._closed = False
 
     def __repr__(self) -> str:
@@ -90,15 +94,13 @@ class Session:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
         run = self._run(messages, Turn(self._vault, self.id, self._busy, self._policy), **run_options)
-        self._runs.add(run)
-        run.when_finished(self._forget(run))
+        record = run._record
+        if run._system is None:
+            self._sleeping.add(run)
+        else:
+            self._begun[record] = run._system
+        run.when_finished(lambda: self._begun.pop(record, None))
         return run
-
-    def _forget(self, run: Run) -> Callable[[], object]:
-        def forget() -> None:
-            self._runs.discard(run)
-
-        return forget
 
     async def history(self) -> tuple[Message, ...]:
         """All that was said, oldest first: the messages that were sent, the replies, the tool calls and their results."""
@@ -123,5 +125,28 @@ class Session:
     async def close(self) -> None:
         """Send nothing more from here, and wait until what was sent from here is done. The session stays in the store."""
         self._closed = True
-        while self._runs:
-            await asyncio.gather(*(run.settled() for run in tuple(self._runs)))
+        for run in tuple(self._sleeping):
+            if run._system is not None:
+                self._begun[run._record] = run._system
+        while self._begun:
+            await asyncio.gather(*(_end_of(record, system) for record, system in tuple(self._begun.items())))
+            for record, system in tuple(self._begun.items()):
+                if record.has_ended or system.loop.is_closed():
+                    del self._begun[record]
+
+
+async def _end_of(record: RunRecord, system: ActorSystem) -> None:
+    """Wait for the end of a run, whoever reads its events."""
+    if get_ident() == system.dispatcher.thread:
+        await _end_here(record)
+    elif not system.loop.is_closed():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_here(record), system.loop))
+
+
+async def _end_here(record: RunRecord) -> None:
+    ended = asyncio.Event()
+    record.when_finished(ended.set)
+    try:
+        await ended.wait()
+    finally:
+        record.forget(ended.set)

@@ -58,7 +58,7 @@ class Definition(Protocol):
 class Node:
     """A definition in its place in a tree."""
 
-    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "targets")
+    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "places", "targets")
 
     def __init__(self, agent: Any, parent: Node | None) -> None:
         self.agent = agent
@@ -70,6 +70,7 @@ class Node:
         self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
         self.kept: Any = None  # what the definition has worked out once for this place
         self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
+        self.places: dict[int, Node] | None = None  # of a root: where each definition stands, in this tree and in those that are linked to it
         self.linked: dict[str, Node] | None = (
             None  # of a root: the roots of all that can take over without being in the tree, by name; the same for each of them
         )
@@ -121,12 +122,16 @@ class Node:
 
     def follower(self, agent: Any) -> Node:
         """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
-        trees = tuple(self.root.trees())
-        for tree in trees:
-            for node in tree.walk():
-                if node.agent is agent:
-                    return node if self._shares_front(node) else node.front
-        return build_tree(agent, trees)
+        root = self.root
+        if root.places is None:
+            places: dict[int, Node] = {}
+            for node in (node for tree in root.trees() for node in tree.walk()):
+                places.setdefault(id(node.agent), node)
+            root.places = places  # whole: others look at it meanwhile
+        found = root.places.get(id(agent))
+        if found is None or found.agent is not agent:
+            return build_tree(agent, tuple(root.trees()))
+        return found if self._shares_front(found) else found.front
 
     def _shares_front(self, other: Node) -> bool:
         """Whether what stands in front of the other one, and would see to what comes after it, does so for this one already, or for what is above it."""

@@ -77,13 +77,15 @@ class Lane:
             self.entries += child.entries
 
 
-def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: tuple[str, ...]) -> list[Entry]:
-    """The entries that an agent gets to see which begins when its lane holds `until` entries of its own."""
+def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: tuple[str, ...], since: int = 0) -> list[Entry]:
+    """The entries that an agent gets to see which begins when its lane holds `until` entries of its own; without the first `since` of all."""
     if policy == "input_only":
         return []
     entries = lane.visible()
     if until < len(lane.entries):
         del entries[len(entries) - len(lane.entries) + until :]
+    if since:
+        del entries[:since]
     if policy == "run_path":
         return [entry for entry in entries if entry.run_path == run_path[: len(entry.run_path)]]
     if policy == "isolated":

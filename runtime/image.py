@@ -50,6 +50,7 @@ _KEPT: Final[dict[str, type]] = {
     "answers": dict,
     "resumed": bool,
     "told_from": int,
+    "retold_from": int,
 }
 
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
@@ -270,7 +271,7 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     invocation.since = _count(frame["since"])
     for name, kind in _KEPT.items():
         if name in frame:
-            setattr(invocation, name, _typed(frame[name], kind))
+            setattr(invocation, name, _count(frame[name]) if kind is int else _typed(frame[name], kind))
     invocation.remember()
     if invocation.outcome is not None:
         _outcome(invocation.outcome)

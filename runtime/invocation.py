@@ -38,6 +38,7 @@ class Following(NamedTuple):
     node: Node
     given: AgentInput
     told_from: int | None
+    told: tuple[tuple[Message, ...], int] | None = None
 
 
 class Scope:
@@ -113,6 +114,10 @@ class Invocation:
     """Where its definition stands, as long as that is not known."""
     told_from: int | None = None
     """Where in its lane that begins which it is given as it was said, behind what it was given outright; None if there is nothing of the kind."""
+    retold_from: int | None = None
+    """Where in its lane that begins which it is given retold, behind all that, because somebody has transferred to it who was handed over to."""
+    told: tuple[tuple[Message, ...], int] | None = None
+    """What that comes to with what it was given, and how far in its lane: if whoever handed over knows it. It need not be kept."""
     following: Following | None = None
     """Who takes over, if that is not for the tree to say."""
     parked: bool = False

@@ -22,7 +22,7 @@ from .actor import Actor
 from .chat import new_id
 from .clock import Timer
 from .delivery import finish
-from .errors import ActorDeadError, StoreError
+from .errors import ActorDeadError, StoreError, SystemDraining
 from .monitor import logger
 
 if TYPE_CHECKING:
@@ -75,13 +75,20 @@ class _Abandoned:
 class Hold:
     """What one run has, or waits for: a lease."""
 
-    __slots__ = ("granted", "lost", "preempted", "preempts")
+    __slots__ = ("granted", "lost", "preempted", "preempts", "taken")
 
     def __init__(self, lost: Callable[[], object], preempted: Callable[[], object] | None = None, *, preempts: bool = False) -> None:
         self.lost = lost  # called if somebody else gets it all the same
-        self.preempted = preempted  # called if somebody wants it at once; None if nobody can
+        self.preempted = preempted  # called if somebody wants it at once; None if nobody can, or it was called
         self.preempts = preempts  # whether it wants it at once
         self.granted: asyncio.Future[None] | None = None  # set when it is its turn, if it has to wait
+        self.taken = False  # whether the store says so: not while another process has it
+
+    def preempt(self) -> None:
+        """Somebody wants it at once. That is said once: the second time would cut short what is done to end in order."""
+        preempted, self.preempted = self.preempted, None
+        if preempted is not None:
+            preempted()
 
 
 class LeaseKeeper(Actor):
@@ -108,16 +115,16 @@ class LeaseKeeper(Actor):
         """Take a lease, and keep it. `lost` is called if somebody else gets it all the same."""
         if (vault, key) in self._held:
             return False  # the owner is the same for all runs of this system
-        self._hold(vault, key, Hold(lost))  # before it is taken, so that it never seems to be nobody's
-        taken = False
+        hold = Hold(lost)
+        self._hold(vault, key, hold)  # before it is taken, so that it never seems to be nobody's
         try:
-            taken = await vault.acquire(key, self.owner)
+            hold.taken = await vault.acquire(key, self.owner)
         finally:
-            if not taken:
+            if not hold.taken:
                 self._drop(vault, key)
-        if taken:
+        if hold.taken:
             self._wait()
-        return taken
+        return hold.taken
 
     async def give_back(self, vault: Vault, key: str) -> None:
         """Let go of a lease: to whoever waits for it here, or else to all. That of one who cannot reach the store expires by itself."""
@@ -158,20 +165,25 @@ class LeaseKeeper(Actor):
                 raise
         else:
             self._hold(vault, key, hold)
-            taken = False
             try:
                 taken = await vault.acquire(key, self.owner) or (busy != "reject" and await self._compete(vault, key, mark, busy))
-            finally:
-                if not taken and not self._grant_next(vault, key):
-                    self._drop(vault, key)
+            except BaseException:
+                self.abandon(vault, key)  # the store may have it all the same
+                raise
             if not taken:
+                if not self._grant_next(vault, key):
+                    self._drop(vault, key)
                 return False
+        hold.taken = True
         self._wait()
         self._watch()
-        waiting = self._waiting.get(place)
-        if waiting and any(other.preempts for other in waiting) and hold.preempted is not None:
-            hold.preempted()
+        if self._is_wanted(place):
+            hold.preempt()
         return True
+
+    def _is_wanted(self, place: tuple[Vault, str]) -> bool:
+        """Whether somebody who waits for it here wants it at once."""
+        return any(hold.preempts for hold in self._waiting.get(place, ()))
 
     async def _queue(self, place: tuple[Vault, str], hold: Hold) -> bool:
         """Wait until those in front have had their turns."""
@@ -181,10 +193,11 @@ class LeaseKeeper(Actor):
         hold.granted = self._cell.system.loop.create_future()
         waiting.append(hold)
         at_work = self._held[place]
-        if hold.preempts and at_work.preempted is not None:
-            at_work.preempted()
+        if hold.preempts:
+            at_work.preempt()
         try:
             await hold.granted
+            self._check(place)
         except asyncio.CancelledError:
             if self._held.get(place) is hold:
                 self.abandon(*place)  # it was granted in this very moment
@@ -212,15 +225,15 @@ class LeaseKeeper(Actor):
     async def _compete(self, vault: Vault, key: str, mark: str, busy: Busy) -> bool:
         """Wait until another process gives it back."""
         clock, loop = self._cell.system.clock, self._cell.system.loop
-        marked = False
+        asked: str | None = None  # who was asked to end at once
         delay = _FIRST_LOOK
         try:
             while True:
-                if busy == "preempt" and not marked:
+                if busy == "preempt" or self._is_wanted((vault, key)):
                     holder = await vault.holder(key)
-                    if holder is not None:
+                    if holder is not None and (holder != asked or await vault.get(mark) is None):
+                        asked = holder  # before it is written: it is taken back in any case
                         await vault.set(mark, holder.encode())
-                        marked = True
                 waited = loop.create_future()
                 timer = clock.call_later(delay, _set_done, waited)
                 try:
@@ -228,11 +241,19 @@ class LeaseKeeper(Actor):
                 finally:
                     timer.cancel()
                 delay = min(2 * delay, _LAST_LOOK)
+                self._check((vault, key))
                 if await vault.acquire(key, self.owner):
                     return True
         finally:
-            if marked:
-                await vault.delete(mark)
+            if asked is not None:
+                try:
+                    await vault.delete(mark)
+                except Exception as error:  # noqa: BLE001 -- it costs nobody the turn
+                    logger.warning("That somebody wants the lease %r could not be taken back: %s", key, error)
+
+    def _check(self, place: tuple[Vault, str]) -> None:
+        if place not in self._held:
+            raise SystemDraining("the system was left while somebody in it waited for the turn of a session.")
 
     # --- keeping ---
 
@@ -275,18 +296,18 @@ class LeaseKeeper(Actor):
             await self._prolong()
 
     async def _prolong(self) -> None:
-        by_vault: dict[Vault, list[str]] = {}
-        for vault, key in self._held:
-            by_vault.setdefault(vault, []).append(key)
-        for vault, keys in by_vault.items():
+        by_vault: dict[Vault, dict[str, Hold]] = {}
+        for (vault, key), hold in self._held.items():
+            if hold.taken:
+                by_vault.setdefault(vault, {})[key] = hold
+        for vault, holds in by_vault.items():
             try:
-                still = set(await vault.renew(keys, self.owner))
-            except StoreError as error:
-                logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(keys), error)
+                still = set(await vault.renew(list(holds), self.owner))
+            except Exception as error:  # noqa: BLE001 -- whatever a store raises, nobody else must suffer from it
+                logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(holds), error)
                 continue
-            for key in keys:
-                hold = self._held.get((vault, key))
-                if key not in still and hold is not None:
+            for key, hold in holds.items():
+                if key not in still and self._held.get((vault, key)) is hold:  # it may have been given back meanwhile, and taken anew
                     hold.lost()
         self._wait()
 
@@ -296,9 +317,10 @@ class LeaseKeeper(Actor):
                 marks = await vault.wanted_sessions()
                 for key, mark in marks:
                     hold = self._held.get((vault, key))
-                    if hold is not None and hold.preempted is not None and await vault.get(mark) == self.owner.encode():
-                        hold.preempted()
-            except StoreError as error:
+                    if hold is not None and await vault.get(mark) == self.owner.encode():
+                        await vault.delete(mark)  # who still waits says so again; one who was lost ends no other turn
+                        hold.preempt()
+            except Exception as error:  # noqa: BLE001 -- as above
                 logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
         self._watch()
 
@@ -307,9 +329,14 @@ class LeaseKeeper(Actor):
             if timer is not None:
                 timer.cancel()
         self._timer = self._looking = None
+        _keepers.pop(self.owner, None)  # who keeps a run keeps its keeper, too
+        waiting = [hold for line in self._waiting.values() for hold in line]
         self._held.clear()
         self._keys.clear()
         self._waiting.clear()
+        for hold in waiting:
+            if hold.granted is not None:
+                _set_done(hold.granted)
 
 
 def _set_done(future: asyncio.Future[None]) -> None:
@@ -319,8 +346,9 @@ def _set_done(future: asyncio.Future[None]) -> None:
 
 def keeper_of(system: ActorSystem) -> LeaseKeeper:
     """The one of that system. To be used at once: it ends when it holds nothing."""
-    for keeper in _keepers.values():
-        if keeper._cell.system is system and not keeper._cell.closing:
+    for ref in _keepers.valuerefs():  # a copy: systems in other threads make theirs meanwhile
+        keeper = ref()
+        if keeper is not None and keeper._cell.system is system and not keeper._cell.closing:
             return keeper
     made = system.spawn_own(LeaseKeeper, (), None, None)._cell.actor
     assert isinstance(made, LeaseKeeper)

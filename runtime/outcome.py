@@ -5,6 +5,7 @@ Owns: `Outcome` and the kinds of it. A parent hears of its child by this and not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from .chat import Message
 from .interrupt import InterruptContext
 from .values import quick
 
-__all__ = ["CANCELLED", "EXITED", "FINISHED", "Outcome", "OutcomeKind"]
+__all__ = ["CANCELLED", "EXITED", "FINISHED", "AtOnce", "Outcome", "OutcomeKind", "joined"]
 
 OutcomeKind: TypeAlias = Literal["finished", "exited", "interrupted", "failed", "cancelled"]
 
@@ -45,3 +46,44 @@ class Outcome:
 FINISHED: Final = Outcome()
 EXITED: Final = Outcome("exited")
 CANCELLED: Final = Outcome("cancelled")
+
+# What becomes of several that play at once, the weightiest first, if one of them has ended so. One that waits for something is not ended by another's failure.
+_WEIGHT: Final = ("cancelled", "interrupted", "failed", "exited")
+
+
+def joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """What has become of several that have played at once, in the order in which they were cast."""
+    for kind in _WEIGHT:
+        for outcome in outcomes:
+            if outcome.kind == kind:
+                if kind == "interrupted":
+                    return Outcome("interrupted", contexts=tuple(context for one in outcomes for context in one.contexts))
+                return outcome
+    last = next((outcome.message for outcome in reversed(outcomes) if outcome.message is not None), None)
+    return Outcome(message=last, broke=any(outcome.broke for outcome in outcomes))
+
+
+class AtOnce:
+    """How those have ended that one agent has cast and that are, or last were, at work at the same time."""
+
+    __slots__ = ("_outcomes", "_playing")
+
+    def __init__(self) -> None:
+        self._outcomes: list[Outcome | None] = []
+        self._playing = 0
+
+    def begin(self) -> int:
+        """Another one is cast. Returns its place among them."""
+        if not self._playing:
+            self._outcomes = []
+        self._playing += 1
+        self._outcomes.append(None)
+        return len(self._outcomes) - 1
+
+    def end(self, place: int, outcome: Outcome | None) -> Outcome | None:
+        """It has ended; None, if nobody waits for it any more. Returns what has become of all of them so far."""
+        self._playing -= 1
+        self._outcomes[place] = outcome
+        if len(self._outcomes) == 1:
+            return outcome
+        return joined([one for one in self._outcomes if one is not None])

@@ -183,7 +183,12 @@ class Stage:
         assert target is not None
         ledger.transfers += 1
         following = Invocation(target, (*invocation.run_path, target.name), invocation.lane, seat, None if handed is None else handed.given, node)
-        following.told_from = None if handed is None else handed.told_from
+        if handed is not None:
+            following.told_from, following.told = handed.told_from, handed.told
+        elif invocation.given is not None and len(invocation.names) > 1:
+            # Its conversation began with a handoff: whoever follows is not given more of what was before than it was.
+            following.given, following.told_from = invocation.given, invocation.told_from
+            following.retold_from = invocation.since if invocation.retold_from is None else invocation.retold_from
         if ledger.keeping is not None and ledger.keeping.journal is not None:
             ledger.keeping.journal.gone(invocation)
             ledger.keeping.journal.touch(following)

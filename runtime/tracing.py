@@ -6,20 +6,32 @@ Owns: the opening of a span. It must never import OpenTelemetry by itself: a pro
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Final, Self
 
 __all__ = ["Span", "span"]
 
 
 class Span:
-    """A span that is open. Without OpenTelemetry it does nothing."""
+    """A span around what is in its `with` block; an exception that leaves it is an error of the span. Without OpenTelemetry it does nothing."""
 
-    __slots__ = ("_real",)
+    __slots__ = ("_attributes", "_opening", "_real")
 
-    def __init__(self, real: Any = None) -> None:
-        self._real = real
+    def __init__(self, opening: AbstractContextManager[Any] | None = None, attributes: dict[str, Any] | None = None) -> None:
+        self._opening = opening
+        self._attributes = attributes
+        self._real: Any = None
+
+    def __enter__(self) -> Self:
+        if self._opening is not None:
+            self._real = self._opening.__enter__()
+            self.set(**(self._attributes or {}))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._opening is not None:
+            self._opening.__exit__(kind, error, trace)
 
     def set(self, **attributes: str | float | bool | list[str]) -> None:
         """Say more of it."""
@@ -35,14 +47,12 @@ class Span:
             self._real.set_status(Status(StatusCode.ERROR, text))
 
 
-@contextmanager
-def span(name: str, **attributes: str | float | bool | list[str]) -> Iterator[Span]:
-    """A span around what is in the `with` block; an exception that leaves it is an error of the span."""
+_NONE: Final = Span()
+
+
+def span(name: str, **attributes: str | float | bool | list[str]) -> Span:
+    """A span of that name, to be entered."""
     tracing: Any = sys.modules.get("opentelemetry.trace")
     if tracing is None:
-        yield Span()
-        return
-    with tracing.get_tracer("understudy").start_as_current_span(name) as real:
-        opened = Span(real)
-        opened.set(**attributes)
-        yield opened
+        return _NONE
+    return Span(tracing.get_tracer("understudy").start_as_current_span(name), attributes)

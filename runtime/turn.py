@@ -49,6 +49,7 @@ class Turn:
         assert self._policy is not None
         messages, note, usage = await self._policy.bound(log.messages, log.note)
         if note is not None:
+            await self._check_turn()  # a model may have been asked for it, and that takes its time
             await self._vault.append(session_key(self.session_id), [note_record(note)])
         if usage is not None:
             ledger.context.usage += usage
@@ -61,10 +62,15 @@ class Turn:
     async def go_on(self, ledger: Ledger, system: ActorSystem, stop: Callable[[CancelRun], object]) -> None:
         """The same, for a run that goes on in the middle of its turn."""
         log = await self._take(system, stop)
+        values = ledger.context.session
         self._start = log.told_of(ledger.context.run_id)
-        if self._start:
-            # The session has the values as they were when the run stopped, or as later turns have left them.
-            ledger.context.session.update(log.values)
+        if not self._start:
+            values.put_under(log.values)  # it was lost before anything of it was in the session: what others have put there since stays
+            return
+        # The session has the values as they were when the run stopped, or as later turns have left them.
+        for name in values.to_dict().keys() - log.values.keys():
+            values.delete(name)
+        values.update(log.values)
 
     async def _take(self, system: ActorSystem, stop: Callable[[CancelRun], object]) -> SessionLog:
         session_id, busy = self.session_id, self._busy

@@ -13,7 +13,7 @@ from ...runtime.run_context import RunContext as RunContextWrapper
 from ...runtime.run_result import RunResult
 from ..guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, output_guardrail
 from ..handoff import Handoff, handoff
-from ..handoff_filters import HandoffInputFilter, prompt_with_handoff_instructions
+from ..handoff_filters import RECOMMENDED_PROMPT_PREFIX, HandoffInputFilter, prompt_with_handoff_instructions, remove_all_tools
 from ..handoff_items import HandoffInputData
 from ..handoff_items import Item as RunItem
 from ..tool import tool as function_tool
@@ -21,6 +21,7 @@ from .agent import Agent
 from .runner import Runner, run
 
 __all__ = [
+    "RECOMMENDED_PROMPT_PREFIX",
     "Agent",
     "AgentHooks",
     "GuardrailFunctionOutput",
@@ -43,5 +44,6 @@ __all__ = [
     "input_guardrail",
     "output_guardrail",
     "prompt_with_handoff_instructions",
+    "remove_all_tools",
     "run",
 ]

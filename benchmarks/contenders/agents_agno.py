@@ -110,7 +110,7 @@ class Agno(AgentContender):
     title = "agno"
     what = "Agent.arun, telemetry off, no database"
     distribution = "agno"
-    cannot: ClassVar[dict[str, str]] = {"transfer": NO_TRANSFER, "transfers_10": NO_TRANSFER, "transfers_200": NO_TRANSFER}
+    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfer", "transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_TRANSFER)
     differs: ClassVar[dict[str, str]] = {
         "in_sequence": "ten runs, one after the other, without its Workflow",
         "in_parallel": "a hundred runs, gathered, without its Workflow",

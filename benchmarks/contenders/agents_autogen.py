@@ -103,9 +103,7 @@ class AutogenAgentChat(AgentContender):
     cannot: ClassVar[dict[str, str]] = {
         "resumes_memory": "a tool cannot be made to wait",
         "resumes_sqlite": "a tool cannot be made to wait",
-        "transfer": NO_TRANSFER,
-        "transfers_10": NO_TRANSFER,
-        "transfers_200": NO_TRANSFER,
+        **dict.fromkeys(("transfer", "transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_TRANSFER),
         "tool_thread": "as the async one, in an executor; not measured",
     }
     differs: ClassVar[dict[str, str]] = {

@@ -82,9 +82,12 @@ class BareLoop(AgentContender):
         return platform.python_version()
 
     def once(self, what: What) -> Once:
-        models: dict[str, Any] = {"turn": {"a": instant}, "giving_way": {"a": giving_way}, "transfer": {"a": hands_over, "b": instant}}.get(
-            what, {"a": calls_tool}
-        )
+        models: dict[str, Any] = {
+            "turn": {"a": instant},
+            "giving_way": {"a": giving_way},
+            "transfer": {"a": hands_over, "b": instant},
+            "handoff": {"a": hands_over, "b": instant},
+        }.get(what, {"a": calls_tool})
         threads = what == "tool_thread"
         tools = {"add": add_blocking if threads else add}
 
@@ -92,6 +95,9 @@ class BareLoop(AgentContender):
             return await loop(models, tools, threads=threads)
 
         return once
+
+    def handing_off(self, times: int) -> Once:
+        return self.relay(times)
 
     def relay(self, transfers: int) -> Once:
         left = transfers

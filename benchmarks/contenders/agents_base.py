@@ -27,7 +27,7 @@ ARGUMENTS = '{"a": 1, "b": 2}'  # of the one tool, `add`
 MODEL_SECONDS = 0.05
 
 Once: TypeAlias = Callable[[], Coroutine[Any, Any, str]]
-What: TypeAlias = Literal["turn", "giving_way", "tool", "tool_thread", "transfer"]
+What: TypeAlias = Literal["turn", "giving_way", "tool", "tool_thread", "transfer", "handoff"]
 
 _WHERE = {
     "understudy": ("agents_understudy", "UnderstudyAgents"),
@@ -62,6 +62,10 @@ class AgentContender(AsyncContender):
 
     def relay(self, transfers: int) -> Once:
         """The same, for two agents that hand over to each other so many times before the answer."""
+        raise NotImplementedError
+
+    def handing_off(self, times: int) -> Once:
+        """The same by handoffs, where that is something else than a transfer: each agent names the other, and has a tool for him."""
         raise NotImplementedError
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
@@ -152,16 +156,24 @@ class AgentContender(AsyncContender):
             for answer in answers:
                 _check(answer)
 
+    async def handoff(self, load: Load, watch: Stopwatch) -> None:
+        await _one_by_one(self.once_alone("handoff"), load, watch)
+
     async def transfers_10(self, load: Load, watch: Stopwatch) -> None:
-        await self._relay(load, watch)
+        await self._relay(self.relay(load.width), load, watch)
 
     async def transfers_200(self, load: Load, watch: Stopwatch) -> None:
-        await self._relay(load, watch)
+        await self._relay(self.relay(load.width), load, watch)
 
-    async def _relay(self, load: Load, watch: Stopwatch) -> None:
+    async def handoffs_10(self, load: Load, watch: Stopwatch) -> None:
+        await self._relay(self.handing_off(load.width), load, watch)
+
+    async def handoffs_200(self, load: Load, watch: Stopwatch) -> None:
+        await self._relay(self.handing_off(load.width), load, watch)
+
+    async def _relay(self, once: Once, load: Load, watch: Stopwatch) -> None:
         # All runs of a round on the stopwatch at once: it collects garbage before it starts, after which the first run meets cold caches. Short runs would
         # each pay for that, and a long one once.
-        once = self.relay(load.width)
         _check(await once())
         with watch:
             answers = [await once() for _ in range(load.times)]

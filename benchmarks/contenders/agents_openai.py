@@ -132,7 +132,7 @@ def _agent(what: What) -> Agent[Any]:
         return Agent(name="a", model=INSTANT)
     if what == "giving_way":
         return Agent(name="a", model=GivingWay())
-    if what == "transfer":
+    if what in ("transfer", "handoff"):  # its transfers are handoffs
         return Agent(name="a", model=HandsOver(), handoffs=[Agent(name="b", model=INSTANT)])
     return Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking])
 
@@ -165,6 +165,9 @@ class OpenAIAgents(AgentContender):
         back: Agent[Any] = Agent(name="b", model=RelayModel(numbers, transfers, "a"), handoffs=[there])
         there.handoffs = [back]
         return _once(there, transfers + 1)
+
+    def handing_off(self, times: int) -> Once:
+        return self.relay(times)
 
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
         del file

@@ -13,7 +13,7 @@ from measure import Stopwatch
 
 from contenders.agents_base import ANSWER, ARGUMENTS, MODEL_SECONDS, QUESTION, AgentContender, Once, What
 from contenders.base import Load
-from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, Tool, tool
+from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, Tool, handoff, tool
 from understudy.runtime import AgentEvent, MemoryStore, Message, ModelRequest, Runner, SQLiteStore, ToolCall
 from understudy.runtime.events import stamp
 
@@ -74,6 +74,12 @@ class HandsOver:
         return Message("assistant", "", (ToolCall("call_1", "transfer_to_agent", '{"agent_name": "b"}'),))
 
 
+class HandsOff:
+    async def generate(self, request: ModelRequest) -> Message:
+        del request
+        return Message("assistant", "", (ToolCall("call_1", "transfer_to_b", "{}"),))
+
+
 class Relay:
     """What both models of a relay have in common: how often they still hand over."""
 
@@ -81,12 +87,16 @@ class Relay:
         self.transfers = self.left = transfers
 
     def model(self, to: str) -> RelayModel:
-        return RelayModel(self, f'{{"agent_name": "{to}"}}')
+        return RelayModel(self, "transfer_to_agent", f'{{"agent_name": "{to}"}}')
+
+    def handing_off(self, to: str) -> RelayModel:
+        return RelayModel(self, f"transfer_to_{to}", "{}")
 
 
 class RelayModel:
-    def __init__(self, relay: Relay, arguments: str) -> None:
+    def __init__(self, relay: Relay, tool_name: str, arguments: str) -> None:
         self.relay = relay
+        self.tool_name = tool_name
         self.arguments = arguments
 
     async def generate(self, request: ModelRequest) -> Message:
@@ -96,7 +106,7 @@ class RelayModel:
             relay.left = relay.transfers
             return Message("assistant", ANSWER)
         relay.left -= 1
-        return Message("assistant", "", (ToolCall(f"call_{relay.left}", "transfer_to_agent", self.arguments),))
+        return Message("assistant", "", (ToolCall(f"call_{relay.left}", self.tool_name, self.arguments),))
 
 
 class Sleeping:
@@ -121,6 +131,8 @@ def _agent(what: What) -> Agent:
         return ChatModelAgent(name="a", model=GivingWay())
     if what == "transfer":
         return ChatModelAgent(name="a", model=HandsOver(), sub_agents=[ChatModelAgent(name="b", description="adds", model=INSTANT)])
+    if what == "handoff":
+        return ChatModelAgent(name="a", model=HandsOff(), handoffs=[handoff(ChatModelAgent(name="b", description="adds", model=INSTANT))])
     return ChatModelAgent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking])
 
 
@@ -142,6 +154,14 @@ class UnderstudyAgents(AgentContender):
         back = ChatModelAgent(name="b", description="adds", model=relay.model("a"))
         there = ChatModelAgent(name="a", description="asks", model=relay.model("b"), sub_agents=[back])
         return _once(Runner(there, max_transfers=transfers))
+
+    def handing_off(self, times: int) -> Once:
+        relay = Relay(times)
+        circle: list[ChatModelAgent] = []
+        back = ChatModelAgent(name="b", description="adds", model=relay.handing_off("a"), handoffs=circle)
+        there = ChatModelAgent(name="a", description="asks", model=relay.handing_off("b"), handoffs=[back])
+        circle.append(there)
+        return _once(Runner(there, max_transfers=times))
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         runner = Runner(ChatModelAgent(name="a", model=Sleeping(seconds, on_call)))
