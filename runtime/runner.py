@@ -86,6 +86,9 @@ class Runner:
             what = "a store" if store is None else "a store that keeps journals (append, read, keys)"
             msg = f"Runner(durability='step') needs {what}: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
             raise UsageError(msg)
+        if handoff_input_filter is not None and not callable(handoff_input_filter):
+            msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
+            raise UsageError(msg)
         check_hooks(hooks, RunHooks, "Runner")
         self.agent = agent
         self.system = system
