@@ -288,7 +288,9 @@ class AgentContext:
                 self._check_kept(f"the result of step({name!r}, ...)", made)
             invocation.steps[name] = made
             if self.run.keeps:
+                invocation.unnoted += (name,)
                 await self._ask(Noted(invocation, name))
+                invocation.unnoted = tuple(one for one in invocation.unnoted if one != name)
         result: T = invocation.steps[name]
         return result
 

@@ -97,6 +97,8 @@ class Invocation:
     """State and notes as of its last step, where it may have to go on from there."""
     steps: dict[str, Any] | None = None
     """Results of `context.step`."""
+    unnoted: tuple[str, ...] = ()
+    """Those of them that may be in no record yet, by their names."""
     last_message: Message | None = None
     seats: dict[Slot, Seat | Outcome] | None = None
     """Those that it has cast, and how those have ended that it may ask for again."""

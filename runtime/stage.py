@@ -238,9 +238,14 @@ class Stage:
     # --- ending what is under way ---
 
     def end_all(self) -> None:
-        """Cut short all agents."""
+        """Cut short all agents. Where each step is kept, so is what they wait for by now, and what they have done that is in no record yet."""
         self.over = True
+        journal = None if self._ledger.keeping is None else self._ledger.keeping.journal
         for cell, invocation in tuple(self.live.items()):
+            if journal is not None:
+                journal.touch(invocation)
+                for name in invocation.unnoted:
+                    journal.step(invocation, name, (invocation.steps or {})[name])
             _end(cell, invocation)
 
     def cut_off(self) -> None:

@@ -92,7 +92,7 @@ def test_the_address_ends_with_the_call_and_its_parent_is_the_agent(ask):
     assert chain(context)[0] == "agent:a/tool:ask '?' root"
 
 
-@pytest.mark.parametrize("data", [None, False, 0, "", [], {"a": [1, None]}, ("t", 1), Message.user("hi")], ids=repr)
+@pytest.mark.parametrize("data", [None, False, 0, "", [], {"a": [1, None]}, ("t", 1), Message("user", "hi", id="m1")], ids=repr)
 def test_the_data_is_what_was_given(make, data):
     heard = []
 
