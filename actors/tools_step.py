@@ -201,16 +201,14 @@ class Round:
         agent.invocation.busy += busy
         try:
             message, failed = await self._message(context, tool, call)
+            if message is not None and comes_last:
+                agent.notes[HELD] = (call.id, failed, message, context.action)
+                await agent.save()
+            elif message is not None:
+                await self._show(message, context.action)
         finally:
-            agent.invocation.busy -= busy
-        if message is None:
-            await agent.rest()
-        elif comes_last:
-            agent.notes[HELD] = (call.id, failed, message, context.action)
-            await agent.save()
-            await agent.rest()
-        else:
-            await self._show(message, context.action)
+            agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
+        await agent.rest()
 
     async def _message(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
         """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""

@@ -352,8 +352,8 @@ class AgentContext:
             await self._ask(Noted(self._invocation))
 
     async def rest(self) -> None:
-        """A call of the agent has ended, and there is no event of it: if the run is to end, and waits only for agents of this one, it can now."""
-        if self.run.stopping is not None and self._invocation.playing:
+        """A call of the agent has ended, and what came of it is recorded: if the run is to end, and waits only for agents of this one, it can now."""
+        if self.run.stopping is not None and (self._invocation.playing or self._invocation.parked):
             await self._ask(Parked(self._invocation))
 
     async def pause(self) -> NoReturn:

@@ -69,6 +69,7 @@ def draw_header(ledger: Ledger, root: Node) -> dict[str, Any]:
         "shape": shape_of(root),
         "session_id": context.session_id,
         "fresh": ledger.fresh,
+        "seen": ledger.seen,
         "input": [[*ledger.given.messages], ledger.given.streaming],
         "options": plain_options(context.options),
         "skip_transfers": context.skip_transfers,
@@ -186,6 +187,7 @@ def _rebuild(image: dict[str, Any], ledger: Ledger) -> None:
     ledger.given = AgentInput(_messages(image["input"][0]), bool(image["input"][1]))
     ledger.seq, ledger.transfers = _count(image["seq"]), _count(image["transfers"])
     ledger.fresh = None if image["fresh"] is None else _count(image["fresh"])
+    ledger.seen = None if image.get("seen") is None else _count(image["seen"])
     context.usage = _usage(image["usage"])
     context.null_answer = _text(image["null_answer"])
     context.session_id = _text(image["session_id"])

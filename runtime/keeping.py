@@ -168,6 +168,7 @@ class Keeping:
             now, answered = await self.vault.get_both(name, answered_key(found["run"], found["number"]))
             if now == head and answered is None:
                 self._head, self._number = head, found["number"]
+                self._opened = bool(found.get("open"))
                 self._answer = answered_key(found["run"], found["number"])
                 self.image = await self._image_of(found)
                 return
@@ -250,6 +251,8 @@ class Keeping:
                 return False
             found = read_checkpoint(self.checkpoint_id, head)
             self._head, self._number = head, found["number"]
+            if not found.get("open"):
+                return False  # it was continued, and waits for something by now
             answered = await self.vault.get(answered_key(self.run_id, found["number"]))
             if found["run"] != self.run_id or answered is not None:
                 return False
@@ -281,6 +284,8 @@ class Keeping:
     async def flush(self, ledger: Ledger) -> None:
         """Write what has happened since the last time. What is to be shown is shown after that."""
         record = None if self.journal is None else self.journal.take(ledger)
+        if record is not None or self._answering is not None:
+            await self._check()
         if self._answering is not None:
             key, self._answering = self._answering, None
             if not await self.vault.create(key, b"\x01"):
@@ -290,6 +295,14 @@ class Keeping:
             await self.vault.append(journal_key(self.run_id), [record])
             if self._opened and self._clock is not None and self._clock.monotonic() > self._open_until:
                 await self._open()
+
+    async def _check(self) -> None:
+        """Raise, if somebody else may work on it by now: then nothing may be written any more."""
+        if self._leased is None or self._keeper is None or await self._keeper.still_has(self.vault, self._leased, ask=False):
+            return
+        self._lose()
+        msg = f"run {self.run_id} is not this process's any more: its lease has expired meanwhile, and somebody else may continue it."
+        raise ResumeError(msg, run=self.run_id)
 
     def _answered_meanwhile(self) -> ResumeError:
         return ResumeError(f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile.", run=self.run_id)
@@ -301,6 +314,7 @@ class Keeping:
 
     async def save(self, ledger: Ledger, kind: str, image: dict[str, Any] | None) -> None:
         """Keep the run as it is, so that it can be resumed from there: the image, or the place in the journal."""
+        await self._check()
         if self._number is None:
             await self._look_for_saves()
         number = (self._number or 0) + 1
@@ -315,12 +329,14 @@ class Keeping:
                 raise self._answered_meanwhile()
             assert image is not None
             await self.segments.shorten(image, self.run_id)
-            await self._save(number, {"image": image})
+            await self._save(number, {"image": image, "open": kind == "drained"})
             if answering is not None:
                 await self.vault.create(answering, b"\x01")  # not before: lost in between, it would wait for nothing
         self._is_behind = False
         if kind == "drained":
             await self._open()
+        elif kind == "interrupted":
+            await _problems(self.finish(unfinished=False))  # whoever sees it may go on at once
 
     def _place(self) -> dict[str, Any]:
         return {"journal": self.run_id, "records": self._records}
@@ -339,12 +355,14 @@ class Keeping:
         try:
             if unfinished:
                 return
+            await self._check()
             if self._answering is not None:
                 await self.vault.create(self._answering, b"\x01")  # it has come to its end without a step
             if self._opened and not (self.journal is not None and self._is_behind):
                 if self.journal is not None and not self._number:
                     await self.vault.delete(journal_key(self.run_id))  # nobody can go back to it
                 await self.vault.delete(open_key(self._root.name, self.run_id))
+                self._opened = False  # from now on it is somebody else's to say
         finally:
             await self.close()
 

@@ -30,7 +30,7 @@ __all__ = ["Ledger"]
 class Ledger:
     """The book of one run."""
 
-    __slots__ = ("_unshown", "context", "fresh", "given", "held", "keeping", "lane", "record", "root", "seq", "transfers", "turn")
+    __slots__ = ("_unshown", "context", "fresh", "given", "held", "keeping", "lane", "record", "root", "seen", "seq", "transfers", "turn")
 
     def __init__(self, context: RunContext, record: RunRecord, given: AgentInput, keeping: Keeping | None) -> None:
         self.context = context
@@ -43,6 +43,7 @@ class Ledger:
         self.transfers = 0
         self.turn: Turn | None = None  # in a session, if it has to do with one
         self.fresh: int | None = None  # how many messages of the input, at its end, came in that turn
+        self.seen: int | None = None  # how many records of the session stood before it
         self.held: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
         self._unshown: list[AgentEvent] = []  # what has to be in the store first
 

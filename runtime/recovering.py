@@ -32,34 +32,41 @@ async def find_unfinished(vault: Vault, root: Node, system: ActorSystem) -> list
     prefix = open_prefix(root.name)
     keys = await vault.keys(prefix)
     found: list[Keeping] = []
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
-        found += [one for one in await asyncio.gather(*(_claim(vault, root, system, key, key[len(prefix) :]) for key in some)) if one is not None]
-    return found
+    try:
+        for start in range(0, len(keys), _AT_ONCE):
+            claims = [_claim(vault, root, system, key, key[len(prefix) :], found) for key in keys[start : start + _AT_ONCE]]
+            problems = await asyncio.gather(*claims, return_exceptions=True)
+            for problem in filter(None, problems):
+                raise problem  # noqa: TRY301 -- as what it would be without the others
+    except BaseException:
+        for keeping in found:
+            keeping.abandon()  # nobody goes on with them here: others may
+        raise
+    return sorted(found, key=lambda keeping: keeping.run_id)
 
 
-async def _claim(vault: Vault, root: Node, system: ActorSystem, key: str, run_id: str) -> Keeping | None:
-    """Be the one who goes on with a run. None, if somebody else does, or if there is nothing to go on with."""
+async def _claim(vault: Vault, root: Node, system: ActorSystem, key: str, run_id: str, found: list[Keeping]) -> None:
+    """Be the one who goes on with a run, unless somebody else does, or there is nothing to go on with."""
     try:
         mark = await vault.get(key)
         if mark is None:
-            return None
+            return
         keeping = _marked(vault, root, run_id, unpack(mark))
         if not await keeping.lease(system):
-            return None
+            return
         try:
             # Whoever had it until now may just have finished it.
             if await vault.get(key) is not None and await keeping.read_unfinished():
                 assert keeping.image is not None
                 check_image(keeping.image, root)
-                return keeping
-            await keeping.finish(unfinished=False)
+                found.append(keeping)
+            else:
+                await keeping.finish(unfinished=False)
         except BaseException:
             await keeping.close()
             raise
     except CheckpointError as error:
         logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
-    return None
 
 
 def _marked(vault: Vault, root: Node, run_id: str, said: Any) -> Keeping:

@@ -184,8 +184,8 @@ class Run:
 
     def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
         record = self._record
+        record.stream.unblock()  # whoever waits for room does not come to anything else
         if mode == "immediate" or not record.is_open:
-            record.stream.unblock()
             record.unwanted = True
         if self._supervisor is not None and self._supervisor.is_alive():
             self._supervisor.tell(CancelRun(reason, mode, timeout))

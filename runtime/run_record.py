@@ -13,6 +13,7 @@ from .chat import Message
 from .clock import Timer
 from .errors import RunCancelled
 from .events import AgentEvent, Interrupted
+from .monitor import logger
 from .outcome import Outcome
 from .run_context import RunContext
 from .run_result import RunResult, RunStatus
@@ -42,6 +43,7 @@ class RunRecord:
         "in_hooks",
         "is_open",
         "outcome",
+        "owes",
         "problem",
         "result",
         "said_before",
@@ -59,6 +61,7 @@ class RunRecord:
         self.stream = EventStream(event_buffer)
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
+        self.owes = False  # whether what came of it has to be in its session before it counts as completed
         self.problem: Exception | None = None  # why it could not begin
         self.is_open = False  # whether it has begun
         self.unwanted = False  # whether it is to end before it begins, if it has not begun
@@ -87,7 +90,8 @@ class RunRecord:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.outcome is None and self.problem is None:
+        cut = self.outcome is None or (self.owes and self.outcome.kind in ("finished", "exited"))
+        if cut and self.problem is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
             seq = self._last_seq + 1
@@ -103,7 +107,10 @@ class RunRecord:
         self.stream.end()
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
-            callback()
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 -- all the others wait for the end, too
+                logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self._context.run_id)
 
     def make_result(self) -> RunResult:
         """The result, as it is now."""
@@ -137,7 +144,7 @@ class RunRecord:
     @property
     def may_be_cut(self) -> bool:
         """Whether what the supervisor is at may be cancelled: not what keeps the run."""
-        return self.in_hooks or not self.is_open
+        return self.in_hooks or not (self.is_open or self.outcome is not None or self.problem is not None)
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""

@@ -113,6 +113,7 @@ class RunSupervisor(Actor):
         except CheckpointError as error:
             if inspect.iscoroutine(reply):
                 reply.close()
+            self._is_lost = True  # what was not written is nobody's: not the session's either. Whoever goes on does so from before it
             return await self._give_up(error)
         return await reply if inspect.iscoroutine(reply) else reply
 
@@ -132,11 +133,11 @@ class RunSupervisor(Actor):
                 problem.run = problem.run or self._ledger.context.run_id
             record.problem = problem
             self._stage.over = True
+            finish(self._cell)  # when what follows has ended, however that comes
             if self._ledger.keeping is not None:
                 await self._ledger.keeping.close()
             if self._ledger.turn is not None:
                 await self._ledger.turn.release()
-            finish(self._cell)
 
     def _begin(self) -> None:
         self._ledger.record.is_open = True
@@ -149,6 +150,10 @@ class RunSupervisor(Actor):
         record.stream.unblock()
         with contextlib.suppress(ActorDeadError):
             self.actor_ref.tell(request)
+        if request.unfinished and not record.is_open:
+            record.unwanted = True
+            if record.may_be_cut:
+                self.actor_ref.cancel()  # it waits for its turn, or for a store; one that was lost would write into what is somebody else's
 
     def on_drain(self, timeout: float) -> None:
         """The system is about to stop: a run that is kept comes to rest, and somebody else continues it. One that is not goes on to its end."""
@@ -157,9 +162,6 @@ class RunSupervisor(Actor):
             return
         what = "recover() continues the run" if record.is_open else "the run had not begun: send it again"
         self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
-        if not record.is_open:
-            record.unwanted = True
-            self.actor_ref.cancel()  # it waits for its turn, or for a store
 
     # --- events ---
 
@@ -274,8 +276,6 @@ class RunSupervisor(Actor):
         return None
 
     def _leave(self) -> Any:
-        if self._wish is not None:
-            self._wish.end()
         context, keeping = self._ledger.context, self._ledger.keeping
         hooks = context.hooks
         if (hooks is not None and "on_run_end" in hooks._overridden) or (keeping is not None and keeping.is_held) or self._ledger.turn is not None:
@@ -297,6 +297,7 @@ class RunSupervisor(Actor):
         except CheckpointError as error:
             ledger.say(error)
             ledger.record.outcome = Outcome("failed", error)
+            self._unfinished = True  # whoever finds it puts its part into the session
         try:
             if ledger.waits:
                 await ledger.flush()
@@ -331,6 +332,7 @@ class RunSupervisor(Actor):
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._wish is None:
             self._wish = Wish(request, self._cell.system.clock)
+            self._ledger.record.when_finished(self._wish.end)  # however that comes
         self._wish.join(request, self._wish_is_over)
         stage.stopping = True
         self._ledger.context.stopping = self._wish.mode

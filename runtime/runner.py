@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .chat import Message, new_id
@@ -223,9 +224,16 @@ class Runner:
         vault = self._vault
         if vault is None or not vault.has_journals:
             raise UsageError("recover() needs a Runner with a store that keeps journals: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
-        found = await find_unfinished(vault, self._tree, self._place())
+        system = self._place()
+        work = self._recover_in(system, vault)
+        if get_ident() == system.dispatcher.thread:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
+
+    async def _recover_in(self, system: ActorSystem, vault: Vault) -> list[Run]:
+        """The same, on the loop of the system in which they are to live."""
         runs = []
-        for keeping in found:
+        for keeping in await find_unfinished(vault, self._tree, system):
             context = self._context(None, None, None)
             context.run_id = keeping.run_id
             runs.append(self._make(context, _NO_INPUT, keeping, Resuming(keeping, None), None))

@@ -8,7 +8,7 @@ not any more.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .definition import AgentInput
 from .errors import ResumeError, SessionBusy
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Turn"]
 
+_MISSING: Final = object()
+
 
 class Turn:
     """The turn of one run."""
@@ -45,7 +47,10 @@ class Turn:
 
     async def begin(self, ledger: Ledger, system: ActorSystem, stop: Callable[[CancelRun], object]) -> None:
         """Wait until it is this run's turn, and give it what was said before."""
-        log = await self._take(system, stop)
+        records = await self._take(system, stop)
+        log = self._read(records)
+        ledger.seen = len(records)
+        ledger.record.owes = True
         assert self._policy is not None
         messages, note, usage = await self._policy.bound(log.messages, log.note)
         if note is not None:
@@ -61,18 +66,22 @@ class Turn:
 
     async def go_on(self, ledger: Ledger, system: ActorSystem, stop: Callable[[CancelRun], object]) -> None:
         """The same, for a run that goes on in the middle of its turn."""
-        log = await self._take(system, stop)
-        values = ledger.context.session
+        records = await self._take(system, stop)
+        log = self._read(records)
+        ledger.record.owes = True
         self._start = log.told_of(ledger.context.run_id)
-        if not self._start:
-            values.put_under(log.values)  # it was lost before anything of it was in the session: what others have put there since stays
-            return
-        # The session has the values as they were when the run stopped, or as later turns have left them.
-        for name in values.to_dict().keys() - log.values.keys():
-            values.delete(name)
-        values.update(log.values)
+        # Once something of it is in the session, that has its values as they were when it stopped, or as later turns have left them. Before that, it was
+        # lost on its way, and has its own; what it has not changed is as later turns have left it.
+        base = None if self._start else SessionLog(self.session_id, records[: ledger.seen or 0]).values
+        values = ledger.context.session
+        for name in values.to_dict().keys() | log.values.keys():
+            if base is None or _same(values.get(name, _MISSING), base.get(name, _MISSING)):
+                if name in log.values:
+                    values[name] = log.values[name]
+                else:
+                    values.delete(name)
 
-    async def _take(self, system: ActorSystem, stop: Callable[[CancelRun], object]) -> SessionLog:
+    async def _take(self, system: ActorSystem, stop: Callable[[CancelRun], object]) -> list[bytes]:
         session_id, busy = self.session_id, self._busy
         key = session_key(session_id)
         keeper = keeper_of(system)
@@ -86,7 +95,10 @@ class Turn:
             msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
             raise SessionBusy(msg)
         self._keeper = keeper
-        log = SessionLog(session_id, await self._vault.read(key))
+        return await self._vault.read(key)
+
+    def _read(self, records: list[bytes]) -> SessionLog:
+        log = SessionLog(self.session_id, records)
         self._before = {name: kept_value(value) for name, value in log.values.items()}
         return log
 
@@ -100,13 +112,14 @@ class Turn:
                 if record is not None:
                     await self._check_turn()
                     await self._vault.append(session_key(self.session_id), [record])
+            ledger.record.owes = False
         finally:
             await self.release()
 
     async def _check_turn(self) -> None:
         """Raise, if somebody else has it by now."""
         assert self._keeper is not None
-        if not await self._vault.renew([session_key(self.session_id)], self._keeper.owner):
+        if not await self._keeper.still_has(self._vault, session_key(self.session_id)):
             why = "because the store could not be reached for too long: what was said in it is not in the session"
             msg = f"the turn of session {self.session_id!r} was lost, {why}."
             raise ResumeError(msg)
@@ -130,6 +143,13 @@ class Turn:
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.abandon(self._vault, session_key(self.session_id))
+
+
+def _same(one: Any, two: Any) -> bool:
+    if one is _MISSING or two is _MISSING:
+        return one is two
+    kept, known = kept_value(one), kept_value(two)
+    return type(kept) is type(known) and bool(kept == known)
 
 
 def _nothing(_request: CancelRun) -> None:
