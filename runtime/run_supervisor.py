@@ -356,7 +356,7 @@ class RunSupervisor(Actor):
         """End all that is under way, and keep the run as it stood. It ends when all of it has ended."""
         ledger, stage = self._ledger, self._stage
         error = RunCancelled(f"run cancelled: {reason}", run=ledger.context.run_id, agent=ledger.record.agent_name)
-        error.contexts = stopped_at(ledger.root) if ledger.root is not None and ledger.record.is_open else ()
+        error.contexts = stopped_at(ledger.root, stage.live.values()) if ledger.root is not None and ledger.record.is_open else ()
         keeping = ledger.keeping
         image = None
         kept = keeping is not None and ledger.record.is_open and ledger.root is not None and not self._is_lost

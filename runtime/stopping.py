@@ -6,7 +6,7 @@ deadline counts. It must never end anything itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .clock import Clock, Timer
@@ -15,7 +15,7 @@ from .interrupt import InterruptContext
 from .protocol import CancelMode, CancelRun
 
 if TYPE_CHECKING:
-    from .invocation import Seat
+    from .invocation import Invocation, Seat
 
 __all__ = ["Wish", "stopped_at"]
 
@@ -51,12 +51,25 @@ class Wish:
             self._timer = None
 
 
-def stopped_at(root: Seat) -> tuple[InterruptContext, ...]:
-    """Where a run goes on from: each agent that was at work by itself, and whatever waits for an answer already."""
+def stopped_at(root: Seat, live: Iterable[Invocation]) -> tuple[InterruptContext, ...]:
+    """Where a run stood, and goes on from if it is kept: each agent that was at work by itself, and whatever waits for an answer already."""
     contexts: list[InterruptContext] = []
-    for invocation in walk(root):
+    known = list(walk(root))
+    for invocation in known if len(known) > 1 else _in_order(live):
         if invocation.pending:
             contexts += [pending.context for pending in invocation.pending.values()]
         elif invocation.node is not None and not invocation.playing:
             contexts.append(invocation.interrupted("cancelled"))
     return tuple(contexts)
+
+
+def _in_order(live: Iterable[Invocation]) -> Iterator[Invocation]:
+    """Agents at work, those above first: for a run that is kept nowhere does not note who has cast whom."""
+    below: dict[str | None, list[Invocation]] = {}
+    for invocation in live:
+        below.setdefault(None if invocation.seat.parent is None else invocation.seat.parent.id, []).append(invocation)
+    stack = below.get(None, [])[::-1]
+    while stack:
+        invocation = stack.pop()
+        yield invocation
+        stack += below.get(invocation.id, [])[::-1]
