@@ -68,7 +68,9 @@ def test_who_is_resumed_is_told_the_data_and_its_state_and_there_is_no_event_for
     assert (second.was_interrupted, second.is_target, second.data, second.state, second.streaming) == (True, True, "blue", [], False)
 
 
-@pytest.mark.parametrize("data", [None, False, 0, "", [], {}, "x", 1.5, b"\x00", ["a", {"b": [1]}], ("a", 1), Message("user", "hi", id="m1"), Usage(1, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "data", [None, False, 0, "", [], {}, "x", 1.5, b"\x00", ["a", {"b": [1]}], ("a", 1), Message("user", "hi", id="m1"), Usage(1, 2)], ids=repr
+)
 def test_data_and_state_come_back_as_they_were_given(data):
     seen = []
 

@@ -94,13 +94,14 @@ class Model:
 
     async def stream(self, request):
         message, late = await self._reply(request)
+        cut = True
         try:
             for word in message.text.split(" "):
                 yield MessageDelta(word)
-        except GeneratorExit:
-            self.world.cut["model"] += not late and not self.world.dead
-            raise
-        yield message
+            yield message
+            cut = self.world.is_over()
+        finally:
+            self.world.cut["model"] += cut and not late and not self.world.dead
 
     async def _reply(self, request):
         messages = request.messages
