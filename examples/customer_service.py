@@ -13,7 +13,7 @@ from models import model
 from show import show
 
 from understudy.actors import ChatModelAgent, Handoff, compose, handoff, prompt_with_handoff_instructions, redact, remove_all_tools
-from understudy.runtime import ModelRequest, RunContext, Runner, ToolCalls
+from understudy.runtime import ChatModel, ModelRequest, RunContext, Runner, ToolCalls
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Desk:
 
 def is_open(context: RunContext, _agent: object) -> bool:
     """Whether it is a working day, between nine and five."""
-    now = context.context.now()
+    now: datetime = context.context.now()
     return now.weekday() < 5 and 9 <= now.hour < 17
 
 
@@ -50,7 +50,7 @@ def to(agent: ChatModelAgent, level: int, *, only_by_day: bool = False) -> Hando
     return handoff(agent, on_handoff=note, input_type=Case, input_filter=kept, is_enabled=is_open if only_by_day else True)
 
 
-def agent(name: str, knows: str, model_: object, *handoffs: Handoff) -> ChatModelAgent:
+def agent(name: str, knows: str, model_: ChatModel, *handoffs: Handoff) -> ChatModelAgent:
     instruction = prompt_with_handoff_instructions(f"You are {name} of a customer service, which knows {knows}. Hand over what others know better.")
     return ChatModelAgent(name=name, description=knows, instruction=instruction, model=model_, handoffs=handoffs)
 
