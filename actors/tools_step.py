@@ -205,7 +205,8 @@ class Round:
                 agent.notes[HELD] = (call.id, failed, message, context.action)
                 await agent.save()
             elif message is not None:
-                await self._show(message, context.action)
+                second = call.name == self._policy.exit_name  # the first exit ends the run, behind all other calls
+                await self._show(message, None if second else context.action)
         finally:
             agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
         await agent.rest()

@@ -155,6 +155,21 @@ def test_what_an_agent_leaves_behind_when_it_hands_over_is_kept_with_its_transfe
     run(main())
 
 
+def test_of_two_exits_in_one_reply_one_ends_the_run_behind_all_other_calls(run):
+    async def main():
+        door = Door()
+        calls = ToolCalls(("exit", {"final_result": "1"}), ("exit", {"final_result": "2"}), ("slow", {}))
+        async with Stage(chat("A", calls, tools=[waiting(door)], exit_tool=True)) as stage:
+            await stage.play()
+            await door.somebody()
+            assert await stage.run.cancel() is True
+            assert await stage.end() == ["A calls exit calls exit calls slow", "A exit: 2", "A RunCancelled"]
+            door.open()
+            assert await stage.go_on() == ["A slow: slow done", "A exit: 1 exits"]
+
+    run(main())
+
+
 def test_a_result_that_is_being_looked_at_is_not_lost(run):
     door, slow = Door(), Door()
     slow.open()
