@@ -64,9 +64,9 @@ class Tables:
 
     def prepare(self) -> None:
         """See that the tables are there, and that they are those which this version knows."""
-        if self._is_ready():
+        if self._said() == (_APPLICATION, _VERSION):
             return
-        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("BEGIN IMMEDIATE")  # nobody makes them while it is looked at what there is
         try:
             if not self._is_ready():  # another process may have been quicker
                 for statement in _SCHEMA:
@@ -81,9 +81,14 @@ class Tables:
         """Do an operation, within the transaction that is open."""
         return self._methods[operation.name](operation.key, *operation.arguments)
 
-    def _is_ready(self) -> bool:
+    def _said(self) -> tuple[int, int]:
+        """Whose tables they are, and of which version."""
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+        return application, version
+
+    def _is_ready(self) -> bool:
+        application, version = self._said()
         if application == _APPLICATION and version == _VERSION:
             return True
         if application == _APPLICATION and version > _VERSION:
