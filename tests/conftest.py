@@ -3,17 +3,24 @@
 import asyncio
 import gc
 import itertools
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pykka
 import pytest
+from hypothesis import settings
 
 from understudy import runtime
 from understudy.runtime import directory
 
 from .programs.servers import PostgresServer, RedisServer
+
+# Where all that has to pass is run, it is the same each time; at a desk, each run looks for something new.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
