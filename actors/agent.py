@@ -10,17 +10,18 @@ import copy
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from ..runtime.context import AgentContext
-from ..runtime.definition import AgentInput, Node
+from ..runtime.actor.supervision import Restart
+from ..runtime.agent.context import AgentContext
+from ..runtime.agent.history import HistoryPolicy, HistoryRewriter
+from ..runtime.agent.hooks import AgentHooks, check_hooks
+from ..runtime.agent.invocation import Invocation
+from ..runtime.agent.tree import Node
+from ..runtime.data.agent_input import AgentInput
+from ..runtime.data.events import AgentEvent
 from ..runtime.errors import UsageError
-from ..runtime.events import AgentEvent
-from ..runtime.history import HistoryPolicy, HistoryRewriter
-from ..runtime.hooks import AgentHooks, check_hooks
-from ..runtime.invocation import Invocation
-from ..runtime.supervision import Restart
 
 if TYPE_CHECKING:
-    from .tool import Tool
+    from .tools.tool import Tool
 
 __all__ = ["Agent", "set_sub_agents"]
 
@@ -105,7 +106,7 @@ class Agent:
         emit_events: bool = False,
     ) -> Tool:
         """This agent as a tool of another: it is given a request, and its last message is the result."""
-        from .agent_tool import AgentTool  # noqa: PLC0415 -- built on agents
+        from .handoffs.agent_tool import AgentTool  # noqa: PLC0415 -- built on agents
 
         return AgentTool(self, name=name, description=description, parameters=parameters, full_history=full_history, emit_events=emit_events)
 

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
-from ..runtime.chat import Message, ToolCall
-from ..runtime.context import AgentContext
-from ..runtime.definition import Node
-from ..runtime.either import settled
+from ..runtime.agent.context import AgentContext
+from ..runtime.agent.invocation import Invocation
+from ..runtime.agent.run_context import RunContext
+from ..runtime.agent.tree import Node
+from ..runtime.data.chat import Message, ToolCall
 from ..runtime.errors import GuardrailTripped, UsageError, text_of
-from ..runtime.invocation import Invocation
-from ..runtime.run_context import RunContext
+from ..runtime.maybe_await import settled
 
 __all__ = [
     "GuardrailFunctionOutput",

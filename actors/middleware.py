@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-from ..runtime.chat import Message, ToolCall
-from ..runtime.context import AgentContext
-from ..runtime.definition import AgentInput
+from ..runtime.agent.context import AgentContext
+from ..runtime.data.agent_input import AgentInput
+from ..runtime.data.chat import Message, ToolCall
 from ..runtime.models.protocol import ModelRequest
-from .tool_context import ToolContext
+from .tools.tool_context import ToolContext
 
 __all__ = ["Middleware"]
 

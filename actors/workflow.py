@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Literal
 
-from ..runtime.context import AgentContext
-from ..runtime.definition import AgentInput, Node
+from ..runtime.agent.context import AgentContext
+from ..runtime.agent.history import Lane
+from ..runtime.agent.tree import Node
+from ..runtime.data.agent_input import AgentInput
+from ..runtime.data.events import AgentEvent, Interrupted
+from ..runtime.data.outcome import Outcome, joined
 from ..runtime.errors import UsageError
-from ..runtime.events import AgentEvent, Interrupted
-from ..runtime.history import Lane
-from ..runtime.outcome import Outcome, joined
 from .agent import Agent
 
 __all__ = ["Loop", "Parallel", "Sequential"]

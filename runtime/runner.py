@@ -11,34 +11,37 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .chat import Message, new_id
-from .conversation import Session, check_busy, check_session_id
-from .definition import AgentInput, build_tree
-from .delivery import hand
-from .directory import current_system
+from .actor.current import current_system
+from .actor.direct import hand
+from .actor.host import Host
+from .agent.hooks import RunHooks, check_hooks
+from .agent.options import OptionsLike, as_options, as_tool_options
+from .agent.run_context import RunContext
+from .agent.run_messages import Open
+from .agent.run_state import RunState
+from .agent.session_values import SessionValues
+from .agent.tree import build_tree
+from .data.agent_input import AgentInput
+from .data.chat import Message, new_id
+from .durability.answers import Answers
+from .durability.journal import check_values
+from .durability.leases import Busy
+from .durability.persistence import Keeping, check_checkpoint_id
+from .durability.recovery import find_unfinished
+from .durability.store_access import Vault
 from .errors import UsageError
-from .hooks import RunHooks, check_hooks
-from .journal import check_values
-from .keeping import Keeping, check_checkpoint_id
-from .leases import Busy
-from .ledger import Ledger
-from .opening import Beginning, Resuming
-from .options import OptionsLike, as_options, as_tool_options
-from .protocol import Open
-from .recovering import find_unfinished
-from .resuming import Answers
-from .run import Run
-from .run_context import RunContext
-from .run_record import RunRecord
-from .run_supervisor import Opening, RunSupervisor
-from .session import SessionValues
-from .session_policy import SessionPolicyLike
-from .system import ActorSystem
-from .turn import Turn
-from .vault import Vault
+from .run.event_log import Ledger
+from .run.opening import Beginning, Resuming
+from .run.run import Run
+from .run.run_record import RunRecord
+from .run.run_supervisor import Opening, RunSupervisor
+from .session import Session, check_busy, check_session_id
+from .sessions.session_policy import SessionPolicyLike
+from .sessions.turn import Turn
+from .system.system import ActorSystem
 
 if TYPE_CHECKING:
-    from .ref import ActorRef
+    from .actor.ref import ActorRef
 
 __all__ = ["Runner", "as_messages"]
 
@@ -265,9 +268,9 @@ class Runner:
         if keeping is not None or turn is not None:
             context.session.guard(check_values)
         record = RunRecord(context, self._tree.name, self.event_buffer)
-        ledger = Ledger(context, record, given, keeping)
+        ledger = Ledger(RunState(context, given), record, keeping)
         if turn is not None:
-            ledger.turn = turn
+            record.turn = turn
             record.when_finished(turn.abandon)
         if keeping is not None and opening is not None:
             record.when_finished(keeping.abandon)
@@ -312,7 +315,7 @@ class Runner:
         return ref
 
 
-async def _no_store(_ledger: Ledger, _system: ActorSystem, _stop: Any) -> None:
+async def _no_store(_ledger: Ledger, _system: Host, _stop: Any) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 

@@ -1,194 +1,154 @@
-"""The values that the agents of one run share.
+"""A conversation that lasts: the front door of a session.
 
-Owns: `SessionValues`, and how code without a context in reach finds those of its run: through a context variable, which goes along into the threads of tools.
-It must never copy a value: what one agent puts in is what the other takes out.
+Owns: what users do with a session. Everything of it lies in the store; an object of this class may be made anew for each message, and in any number
+of processes. It must never keep anything but the runs that it has started and that have not ended.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextvars import ContextVar
-from typing import Any, Final, TypeVar, overload
+import asyncio
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final, get_args
+from weakref import WeakSet
 
+from .data.chat import Message
+from .durability.leases import Busy
+from .durability.store_access import Vault, session_key
 from .errors import UsageError
+from .sessions.session_log import SessionLog
+from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
+from .sessions.turn import Turn
 
-__all__ = [
-    "SessionValues",
-    "add_session_value",
-    "add_session_values",
-    "bind_session",
-    "current_session",
-    "get_session_value",
-    "get_session_values",
-]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-T = TypeVar("T")
+    from .run.run import Run
+    from .run.run_record import RunRecord
+    from .system.system import ActorSystem
 
-_MISSING: Final = object()
+__all__ = ["Session", "check_busy", "check_session_id"]
+
+_MOST: Final = 1_024
+"""Bytes that the id of a session may have: stores bound their keys."""
 
 
-class SessionValues(MutableMapping[str, Any]):
-    """A mapping that any number of threads may use. Each call is one step: nobody sees half of an `update`."""
+def check_session_id(session_id: str) -> str:
+    """Raise, if it cannot be the id of a session. Whatever can be written down can."""
+    if not isinstance(session_id, str) or not session_id:
+        msg = f"session({session_id!r}): give a text that is not empty, for example the user's id."
+        raise UsageError(msg)
+    try:
+        size = len(session_id.encode())
+    except UnicodeEncodeError:
+        msg = f"session({session_id!r}): the id has half a character in it (a lone surrogate): it cannot be written down."
+        raise UsageError(msg) from None
+    if size > _MOST:
+        msg = f"session({session_id[:40]!r}...): the id has {size} bytes, and {_MOST} at most can be kept. Give a hash of it."
+        raise UsageError(msg)
+    return session_id
 
-    __slots__ = ("_guard", "_lock", "_values")
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
-        self._values: dict[str, Any] = {}
-        self._guard: Callable[[Mapping[str, Any]], None] | None = None
-        self._lock = threading.Lock()
-        if values:
-            self.update(values)
+def check_busy(busy: Any) -> Busy:
+    if busy not in get_args(Busy):
+        msg = f"session(busy={busy!r}): give 'queue', 'reject' or 'preempt'."
+        raise UsageError(msg)
+    known: Busy = busy
+    return known
+
+
+class Session:
+    """One conversation. One message at a time is worked on, whoever sends, and from whichever process.
+
+        session = runner.session("user-42")
+        result = await session.query("And tomorrow?")
+
+    Between two messages nothing of it is in memory.
+    """
+
+    __slots__ = ("_begun", "_busy", "_closed", "_place", "_policy", "_run", "_sleeping", "_vault", "id")
+
+    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicyLike, run: Callable[..., Run], place: Callable[[], ActorSystem]) -> None:
+        self.id = session_id
+        self._vault = vault
+        self._busy = busy
+        self._policy: SessionPolicy = as_policy(policy)
+        self._run = run
+        self._place = place
+        # Those that have not ended; not the runs themselves: one that nobody looks at any more must not wait for somebody to read what it says.
+        self._begun: dict[RunRecord, ActorSystem] = {}
+        self._sleeping: WeakSet[Run] = WeakSet()  # that begin when somebody looks at them
+        self._closed = False
 
     def __repr__(self) -> str:
-        return f"SessionValues({self.to_dict()!r})"
+        return f"<Session {self.id!r}>"
 
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
+    def query(self, text: str, **run_options: Any) -> Run:
+        """Send one user message. The options are those of `Runner.run`."""
+        if not isinstance(text, str):
+            msg = f"query({text!r}): give a text; messages go to run([...])."
+            raise UsageError(msg)
+        return self.run((Message("user", text),), **run_options)
 
-    def guard(self, check: Callable[[Mapping[str, Any]], None]) -> None:
-        """From now on call that with whatever is put in, before it is; it raises, if it must not be. At once with what is there."""
-        check(self._values)
-        self._guard = check
+    def run(self, messages: str | Message | Sequence[Message], **run_options: Any) -> Run:
+        """Send messages. The run is given what was said before, and what it says becomes part of the session."""
+        if self._closed:
+            msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
+            raise UsageError(msg)
+        run = self._run(messages, Turn(self._vault, self.id, self._busy, self._policy), **run_options)
+        record = run._record
+        if run._system is None:
+            self._sleeping.add(run)
+        else:
+            self._begun[record] = run._system
+        run.when_finished(lambda: self._begun.pop(record, None))
+        return run
 
-    def __setitem__(self, key: str, value: Any) -> None:
-        _check_key(key)
-        if self._guard is not None:
-            self._guard({key: value})
-        with self._lock:
-            self._values[key] = value
+    async def history(self) -> tuple[Message, ...]:
+        """All that was said, oldest first: the messages that were sent, the replies, the tool calls and their results."""
+        return tuple((await self._log()).messages)
 
-    def __delitem__(self, key: str) -> None:
-        with self._lock:
-            del self._values[key]
+    async def values(self) -> dict[str, Any]:
+        """The session values, as the last turn has left them."""
+        return (await self._log()).values
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.to_dict())  # of a copy: others may add while somebody iterates
+    async def _log(self) -> SessionLog:
+        return SessionLog(self.id, await self._vault.read(session_key(self.id)))
 
-    def __len__(self) -> int:
-        return len(self._values)
+    async def clear(self) -> None:
+        """Forget all that was said, and the values. Waits until those are done whose turn it is before."""
+        system = self._place()
+        work = Turn(self._vault, self.id, "queue", None).forget_all(system)
+        if get_ident() == system.dispatcher.thread:
+            await work
+        else:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, SessionValues):
-            return self.to_dict() == other.to_dict()
-        return self.to_dict() == other if isinstance(other, Mapping) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self._values.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        """The same as `values[key] = value`."""
-        self[key] = value
-
-    def delete(self, key: str) -> None:
-        """Remove it, if it is there."""
-        self.pop(key, None)
-
-    @overload
-    def pop(self, key: str, /) -> Any: ...
-    @overload
-    def pop(self, key: str, /, default: Any) -> Any: ...
-
-    def pop(self, key: str, default: Any = _MISSING) -> Any:
-        with self._lock:
-            return self._values.pop(key) if default is _MISSING else self._values.pop(key, default)
-
-    def popitem(self) -> tuple[str, Any]:
-        with self._lock:
-            return self._values.popitem()
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        _check_key(key)
-        if self._guard is not None and key not in self._values:
-            self._guard({key: default})
-        with self._lock:
-            return self._values.setdefault(key, default)
-
-    def update(self, *others: Any, **more: Any) -> None:
-        news = dict(*others, **more)
-        for key in news:
-            _check_key(key)
-        if self._guard is not None:
-            self._guard(news)
-        with self._lock:
-            self._values.update(news)
-
-    def put_under(self, values: Mapping[str, Any]) -> None:
-        """Put those in that have no value yet."""
-        with self._lock:
-            self._values = {**values, **self._values}
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain copy."""
-        with self._lock:
-            return self._values.copy()
+    async def close(self) -> None:
+        """Send nothing more from here, and wait until what was sent from here is done. The session stays in the store."""
+        self._closed = True
+        for run in tuple(self._sleeping):
+            if run._system is not None:
+                self._begun[run._record] = run._system
+        while self._begun:
+            await asyncio.gather(*(_end_of(record, system) for record, system in tuple(self._begun.items())))
+            for record, system in tuple(self._begun.items()):
+                if record.has_ended or system.loop.is_closed():
+                    del self._begun[record]
 
 
-def _check_key(key: object) -> None:
-    if not isinstance(key, str):
-        msg = f"session values go by names: {key!r} is no text."
-        raise UsageError(msg)
+async def _end_of(record: RunRecord, system: ActorSystem) -> None:
+    """Wait for the end of a run, whoever reads its events."""
+    if get_ident() == system.dispatcher.thread:
+        await _end_here(record)
+    elif not system.loop.is_closed():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_here(record), system.loop))
 
 
-class _Outside(SessionValues):
-    """What there is where no run is: nothing, and no place to put something."""
-
-    __slots__ = ()
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.update({key: value})
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        self.update({key: default})
-
-    def update(self, *others: Any, **more: Any) -> None:
-        names = ", ".join(repr(key) for key in dict(*others, **more))
-        msg = (
-            f"session value {names} cannot be added here: no run is under way. Session values live in a run: add them in an agent, a tool or a hook, "
-            "or give runner.run(..., session_values={...})."
-        )
-        raise UsageError(msg)
-
-
-_OUTSIDE: Final = _Outside()
-_current: Final[ContextVar[SessionValues]] = ContextVar("understudy_session", default=_OUTSIDE)
-
-
-def bind_session(values: SessionValues) -> None:
-    """From here on, in this context and all that are copied from it, these are the values. For the run supervisor."""
-    _current.set(values)
-
-
-def current_session() -> SessionValues:
-    """The values of the run in which this is called. Outside of a run: empty, and adding is an error."""
-    return _current.get()
-
-
-def get_session_value(key: str) -> tuple[Any, bool]:
-    """The value of that name in the current run, and whether there is one."""
-    value = _current.get().get(key, _MISSING)
-    return (None, False) if value is _MISSING else (value, True)
-
-
-def get_session_values() -> dict[str, Any]:
-    """A copy of all values of the current run."""
-    return _current.get().to_dict()
-
-
-def add_session_value(key: str, value: Any) -> None:
-    """Put a value into the current run, in place of one that has that name."""
-    _current.get()[key] = value
-
-
-def add_session_values(values: Mapping[str, Any]) -> None:
-    """Put several values into the current run, all at once."""
-    _current.get().update(values)
+async def _end_here(record: RunRecord) -> None:
+    ended = asyncio.Event()
+    record.when_finished(ended.set)
+    try:
+        await ended.wait()
+    finally:
+        record.forget(ended.set)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from understudy import runtime
-from understudy.runtime import directory
+from understudy.runtime.actor import current as directory
 
 from .programs.servers import PostgresServer, RedisServer
 

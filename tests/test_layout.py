@@ -17,6 +17,37 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("actors", "runtime")
+
+# The order of the rooms, the lowest first: a room imports only from those before it, at run time and for its types alike. A name in brackets is a layer of
+# plain modules at the top of its package; `runtime/` as a whole is below `actors/`.
+ORDER = {
+    "runtime": {
+        "(floor)": ("errors", "clock", "log", "backoff", "maybe_await", "quick_init", "tracing", "testing"),
+        "data": (),
+        "models": (),
+        "codec": (),
+        "stores": (),
+        "actor": (),
+        "system": (),
+        "agent": (),
+        "durability": (),
+        "sessions": (),
+        "run": (),
+        "(front)": ("session", "runner"),
+    },
+    "actors": {
+        "tools": (),
+        "(agents)": ("agent", "workflow", "guardrail", "middleware"),
+        "handoffs": (),
+        "chat_agent": (),
+        "prebuilt": (),
+        "agents_sdk": (),
+        "swarm": (),
+    },
+}
+# What is imported upwards when it is called, and not before: a method that makes something of a higher room for its caller.
+LAZY = {("actors.agent", "actors.handoffs.agent_tool"), ("runtime.actor.current", "runtime.system.threaded")}
+MOST_FILES = 21
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 ALL_FILES = sorted({*SOURCES, *(path for folder in ("tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py"))})
 PACKAGES = sorted(path.parent for path in SOURCES if path.name == "__init__.py")
@@ -26,9 +57,9 @@ LONGEST_FUNCTION = 60
 
 # The only state that is not a system's own: see `directory.py` for why. `fork.py` has to know who is to be told; `actor.py` gets a cell past `__init__`.
 STATE = {
-    "understudy.runtime.directory": {"_lock", "_making_default", "_by_loop", "_scopes", "_of_thread", "_default"},
-    "understudy.runtime.fork": {"_systems", "_held", "_one_at_a_time"},
-    "understudy.runtime.actor": {"_birth"},
+    "understudy.runtime.actor.current": {"_lock", "_making_default", "_by_loop", "_scopes", "_of_thread", "_default"},
+    "understudy.runtime.system.fork": {"_systems", "_held", "_one_at_a_time"},
+    "understudy.runtime.actor.actor": {"_birth"},
 }
 MUTABLE = (list, dict, set, bytearray, deque, threading.local, weakref.WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary, queue.SimpleQueue)
 
@@ -153,11 +184,68 @@ def test_the_names_that_a_module_offers_are_its_own(path):
     assert set(offered) <= defined
 
 
-def test_every_module_of_the_runtime_is_on_its_map():
-    """The docstring of the package says what sits where."""
-    words = {word.strip(",.:()`") for word in (ast.get_docstring(parse(ROOT / "runtime" / "__init__.py")) or "").split()}
-    assert {path.stem for path in (ROOT / "runtime").glob("*.py") if path.stem != "__init__"} <= words
-    assert {path.name for path in (ROOT / "runtime").iterdir() if (path / "__init__.py").exists()} <= words
+RANKS = {(package, room): rank for package in ("runtime", "actors") for rank, room in enumerate(ORDER[package], start=100 * (package == "actors"))}
+
+
+def room_of(module):
+    """The package and the room of a module, which is named without `understudy`."""
+    package, first, *_ = module.split(".")
+    if (package, first) in RANKS:
+        return package, first
+    return package, next(layer for layer, plain in ORDER[package].items() if first in plain)
+
+
+def inner_imports(path):
+    """What a file imports from this distribution, as (module, when): at run time, for its types, or lazily."""
+    tree = parse(path)
+    typing = {id(node) for block in tree.body if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test) for node in ast.walk(block)}
+    package = module_of(path).split(".")[1:]
+    package = package if path.name == "__init__.py" else package[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = ".".join([*package[: len(package) - node.level + 1], *([node.module] if node.module else [])])
+            when = "typing" if id(node) in typing else "run time" if node in tree.body else "lazy"
+            for name in (f"{base}.{alias.name}" for alias in node.names):
+                yield (name if (ROOT / (name.replace(".", "/") + ".py")).exists() else base), when
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.parent.name not in ORDER or path.name != "__init__.py"], ids=name_of)
+def test_the_order_of_rooms_is_held(path):
+    own = module_of(path).removeprefix("understudy.")
+    up = {(own, module) for module, _ in inner_imports(path) if RANKS[room_of(module)] > RANKS[room_of(own)]}
+    lazy = {(own, module) for module, when in inner_imports(path) if when == "lazy"}
+    assert up - (LAZY & lazy) == set()
+
+
+def test_each_lazy_import_upwards_is_still_there():
+    found = {
+        (own, module) for path in SOURCES for own in [module_of(path).removeprefix("understudy.")] for module, when in inner_imports(path) if when == "lazy"
+    }
+    assert found >= LAZY
+
+
+def test_every_room_has_its_place_in_the_order():
+    for package, rooms in ORDER.items():
+        entries = {path.name if path.is_dir() else path.stem for path in (ROOT / package).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        plain = {name for layer in rooms.values() for name in layer}
+        assert entries - {"__init__"} == plain | {room for room in rooms if not room.startswith("(")}
+
+
+def mapped(folder):
+    """The files and packages that a package's docstring names, in its order."""
+    words = (word.strip(",.:()`") for word in (ast.get_docstring(parse(folder / "__init__.py")) or "").split())
+    here = {path.stem for path in folder.iterdir() if path.name != "__init__.py" and (path.suffix == ".py" or (path / "__init__.py").exists())}
+    return list(dict.fromkeys(word for word in words if word in here)), here
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=name_of)
+def test_every_package_is_a_map_of_its_files(folder):
+    """What it owns, where everything is, and what it must never do."""
+    listed, here = mapped(folder)
+    assert here - set(listed) == set()
+    docstring = ast.get_docstring(parse(folder / "__init__.py"))
+    assert "must never" in docstring
+    assert len(here) <= MOST_FILES
 
 
 def variables(tree):

@@ -143,6 +143,6 @@ def test_a_users_types_are_checked_against_what_is_installed(python, tmp_path):
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "--cache-dir", tmp_path / "cache", program]
     said = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300).stdout
-    assert 'Revealed type is "understudy.runtime.ref.ActorRef[program.Echo]"' in said
+    assert 'Revealed type is "understudy.runtime.actor.ref.ActorRef[program.Echo]"' in said
     assert 'expression has type "ActorRef[Echo]", variable has type "int"' in said
     assert "Found 1 error in 1 file" in said

@@ -1,22 +1,24 @@
-"""The spellings of OpenAI's Agents SDK, for whoever comes from there: change the import, and go on.
+"""The spellings of OpenAI's Agents SDK, for programs that were written for it: only the import changes.
 
     from understudy.actors.agents_sdk import Agent, Runner, handoff
 
-An `Agent` of here is a `ChatModelAgent`, and may stand wherever one may; a `Runner` of understudy's does more than the one of here: it keeps runs,
-resumes them, and knows sessions.
+    agent           `Agent`: a `ChatModelAgent` by the SDK's names, to be used wherever one may be
+    runner          `Runner`: the SDK's; understudy's own does more, it keeps runs, resumes them, and knows sessions
+
+It must never behave otherwise than the classes that it gives other names.
 """
 
+from ...runtime.agent.hooks import AgentHooks, RunHooks
+from ...runtime.agent.run_context import RunContext as RunContextWrapper
+from ...runtime.data.run_result import RunResult
 from ...runtime.errors import GuardrailTripped, MaxIterationsExceeded, ModelBehaviorError
 from ...runtime.errors import UsageError as UserError
-from ...runtime.hooks import AgentHooks, RunHooks
-from ...runtime.run_context import RunContext as RunContextWrapper
-from ...runtime.run_result import RunResult
 from ..guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, output_guardrail
-from ..handoff import Handoff, handoff
-from ..handoff_filters import RECOMMENDED_PROMPT_PREFIX, HandoffInputFilter, prompt_with_handoff_instructions, remove_all_tools
-from ..handoff_items import HandoffInputData
-from ..handoff_items import Item as RunItem
-from ..tool import tool as function_tool
+from ..handoffs.filters import RECOMMENDED_PROMPT_PREFIX, HandoffInputFilter, prompt_with_handoff_instructions, remove_all_tools
+from ..handoffs.handoff import Handoff, handoff
+from ..handoffs.items import HandoffInputData
+from ..handoffs.items import Item as RunItem
+from ..tools.tool import tool as function_tool
 from .agent import Agent
 from .runner import Runner, run
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from types import GenericAlias
 from typing import Any, ClassVar, Final, Self
 
-from ...runtime.context import AgentContext
+from ...runtime.agent.context import AgentContext
 from ...runtime.models import ChatModel, OpenAIChatModel
 from ...runtime.models.env import environment
-from ..chat_model_agent import ChatModelAgent
+from ..chat_agent.chat_model_agent import ChatModelAgent
 
 __all__ = ["Agent"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ...runtime.chat import Message, Role
-from ...runtime.run import Run
-from ...runtime.run_result import RunResult
+from ...runtime.data.chat import Message, Role
+from ...runtime.data.run_result import RunResult
+from ...runtime.run.run import Run
 from ...runtime.runner import Runner as _Runner
 
 __all__ = ["Runner", "run"]

@@ -1,4 +1,12 @@
-"""Ways of working together that are made of the other agents: `supervisor` and `plan_execute`."""
+"""Ways of working together that are made of the other agents.
+
+Owns two patterns, each a definition that is built of others:
+
+    supervisor      one agent that decides, and others that answer to it
+    plan_execute    a planner, an executor, and a replanner in a loop
+
+It must never need anything of the runtime that a user's own agent could not have.
+"""
 
 from .plan_execute import PlanExecute, make_executor, make_planner, make_replanner
 from .supervisor import Supervisor

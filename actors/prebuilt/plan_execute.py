@@ -9,15 +9,15 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, Self
 
-from ...runtime.chat import Message
-from ...runtime.context import AgentContext
-from ...runtime.definition import AgentInput
+from ...runtime.agent.context import AgentContext
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message
+from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.errors import ModelBehaviorError, UsageError
-from ...runtime.events import AgentEvent, BreakLoop
 from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
 from ..agent import Agent
-from ..chat_model_agent import ChatModelAgent, _as_model
-from ..tool import Tool
+from ..chat_agent.chat_model_agent import ChatModelAgent, _as_model
+from ..tools.tool import Tool
 from ..workflow import Loop, Sequential
 
 __all__ = ["PlanExecute", "make_executor", "make_planner", "make_replanner"]

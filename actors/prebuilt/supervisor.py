@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Literal
 
-from ...runtime.context import AgentContext
-from ...runtime.definition import AgentInput, Node
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.invocation import Invocation
+from ...runtime.agent.tree import Node
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
-from ...runtime.events import AgentEvent
-from ...runtime.invocation import Invocation
 from ..agent import Agent
-from ..transfer import DeterministicTransfer
+from ..handoffs.transfer import DeterministicTransfer
 
 __all__ = ["Supervisor"]
 

@@ -18,10 +18,10 @@ from typing import Any, Final, Literal, TypeAlias, overload
 from openai import OpenAI
 
 from ...runtime.runner import Runner
-from .calls import Calls
-from .errands import Errands, wait_for
-from .play import VARIABLES, Play
-from .player import Entrance
+from .agents import Entrance
+from .call_state import VARIABLES, Play
+from .caller_thread import Errands, wait_for
+from .function_calls import Calls
 from .types import Agent, AgentFunction, Response, Result
 from .util import debug_print, function_to_json
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ...runtime.context import AgentContext
-from ...runtime.either import settled
-from .calls import Calls
-from .play import VARIABLES, Play
+from ...runtime.agent.context import AgentContext
+from ...runtime.maybe_await import settled
+from .call_state import VARIABLES, Play
+from .function_calls import Calls
 from .types import Agent, ChatCompletionMessageToolCall, Function, Response
 from .util import debug_print, merge_chunk
 

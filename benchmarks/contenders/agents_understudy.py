@@ -15,7 +15,7 @@ from contenders.agents_base import ANSWER, ARGUMENTS, MODEL_SECONDS, QUESTION, A
 from contenders.base import Load
 from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, Tool, handoff, tool
 from understudy.runtime import AgentEvent, MemoryStore, Message, ModelRequest, Runner, SQLiteStore, ToolCall
-from understudy.runtime.events import stamp
+from understudy.runtime.data.events import stamp
 
 __all__ = ["UnderstudyAgents"]
 

@@ -14,7 +14,7 @@
     openai_responses                    the Responses API, with openai_responses_request and openai_responses_reply
     env                                 the model that the environment names
 
-Nothing here imports `openai` before a model of it is first asked.
+It must never import `openai` before a model of it is first asked.
 """
 
 from .env import model_from_env

@@ -11,9 +11,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..chat import Message, Usage
-from ..either import settled
+from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, UsageError
+from ..maybe_await import settled
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
 from .streaming import model_for_run, stream_of

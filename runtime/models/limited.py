@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from ..chat import Message
 from ..clock import Clock
+from ..data.chat import Message
 from ..errors import UsageError
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .rate import RateLimiter

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
 
-from ..chat import Message
+from ..data.chat import Message
 from .openai_chat_reply import ReplyInPieces, whole_reply
 from .openai_chat_request import chat_request
 from .openai_errors import model_errors

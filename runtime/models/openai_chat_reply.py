@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..chat import Message, MessageDelta, ToolCallDelta, Usage
+from ..data.chat import Message, MessageDelta, ToolCallDelta, Usage
 from ..errors import ModelError
 from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
 

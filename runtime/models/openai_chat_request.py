@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..chat import Message, Part, TextPart
+from ..data.chat import Message, Part, TextPart
 from .openai_parts import chat_part, is_strict, shared_settings
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec
 

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..chat import AudioPart, FilePart, ImagePart, Part, TextPart
+from ..data.chat import AudioPart, FilePart, ImagePart, Part, TextPart
 from ..errors import UsageError
 from .protocol import ModelSettings
 

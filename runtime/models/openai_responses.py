@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
 
-from ..chat import Message, MessageDelta
+from ..data.chat import Message, MessageDelta
 from ..errors import ModelError
 from .openai_chat_reply import pick
 from .openai_errors import event_error, model_errors

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..chat import Message, ToolCall, Usage
+from ..data.chat import Message, ToolCall, Usage
 from ..errors import ModelError
 from .openai_chat_reply import checked, pick
 from .openai_errors import event_error

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..chat import Message, Part, TextPart
+from ..data.chat import Message, Part, TextPart
 from ..errors import UsageError
 from .openai_parts import is_strict, responses_part, shared_settings
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from ..chat import Message, MessageDelta
+from ..data.chat import Message, MessageDelta
 from ..errors import ModelRetry
-from ..values import quick
+from ..quick_init import quick
 
 __all__ = ["ChatModel", "ModelRequest", "ModelSettings", "OutputSchema", "StreamItem", "StreamingModel", "ToolChoice", "ToolSpec"]
 

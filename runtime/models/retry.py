@@ -12,10 +12,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..chat import Message, Usage
-from ..either import settled
+from ..backoff import Backoff
+from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
-from ..supervision import Backoff
+from ..maybe_await import settled
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .streaming import model_for_run, stream_of
 

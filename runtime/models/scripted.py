@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-from ..chat import Message, MessageDelta, ToolCall, ToolCallDelta
+from ..data.chat import Message, MessageDelta, ToolCall, ToolCallDelta
 from ..errors import UsageError
 from .protocol import ModelRequest, StreamItem
 

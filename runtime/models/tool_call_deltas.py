@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..chat import ToolCall, ToolCallDelta, new_id
+from ..data.chat import ToolCall, ToolCallDelta, new_id
 
 __all__ = ["ToolCallMerger", "arguments_text", "with_unique_ids"]
 

@@ -3,12 +3,12 @@
     protocol                            what a store is
     arguments                           what may be asked of it
     memory                              the one in this process
-    worker, driven                      the thread in which a client blocks; what stores with one have in common
+    store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
     sqlite, sqlite_tables               a file; what is in it
     redis, redis_scripts                a Redis; what runs inside of it
     postgres, postgres_tables           a PostgreSQL; what is in it
 
-Nothing here imports the client of a database before a store of it is made.
+It must never import the client of a database before a store of it is made.
 """
 
 from .memory import MemoryStore

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import StoreError, UsageError
 from .arguments import time_to_live
-from .driven import DrivenStore
 from .postgres_tables import VERSION, Statements
-from .worker import WRITES, Operation, Trouble
+from .store_thread import WRITES, Operation, Trouble
+from .threaded_store import DrivenStore
 
 if TYPE_CHECKING:
     from psycopg import Connection

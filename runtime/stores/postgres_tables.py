@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .worker import Operation
+    from .store_thread import Operation
 
 __all__ = ["VERSION", "Statements"]
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ..errors import StoreError, UsageError
 from .arguments import time_to_live
-from .driven import DrivenStore
 from .redis_scripts import BATCH, KEYS, PRUNE, PRUNED_AT_ONCE
-from .worker import Operation, Trouble
+from .store_thread import Operation, Trouble
+from .threaded_store import DrivenStore
 
 __all__ = ["RedisStore"]
 

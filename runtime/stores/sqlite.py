@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import StoreError, UsageError
 from .arguments import span, time_to_live
-from .driven import DrivenStore
 from .sqlite_tables import Foreign, Newer, Tables
-from .worker import WRITES, Operation, Trouble
+from .store_thread import WRITES, Operation, Trouble
+from .threaded_store import DrivenStore
 
 if TYPE_CHECKING:
     import sqlite3

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from .worker import Operation
+    from .store_thread import Operation
 
 __all__ = ["Foreign", "Newer", "Tables"]
 

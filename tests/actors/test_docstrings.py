@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.actors.docstrings import Docstring, read_docstring
+from understudy.actors.tools.docstrings import Docstring, read_docstring
 
 GOOGLE = """Find a book.
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, RootModel
 
 from understudy.actors import Agent, Handoff, handoff, tool
-from understudy.actors.handoff import as_handoff
+from understudy.actors.handoffs.handoff import as_handoff
 from understudy.runtime import ModelBehaviorError, Runner, RunStatus, UsageError
 
 from .handing import chat, given, go, over, shown

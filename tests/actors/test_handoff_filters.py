@@ -21,8 +21,8 @@ from understudy.actors import (
     summarize,
     tool,
 )
-from understudy.actors.handoff_filters import nest_history
-from understudy.actors.handoff_items import as_messages, input_history_of, items_of
+from understudy.actors.handoffs.filters import nest_history
+from understudy.actors.handoffs.items import as_messages, input_history_of, items_of
 from understudy.runtime import HandoffError, ImagePart, Message, ModelBehaviorError, Runner, ScriptedModel, TextPart, ToolCall, ToolCalls, Usage, UsageError
 
 from .handing import chat, given, go

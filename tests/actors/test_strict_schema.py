@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from understudy.actors.strict_schema import ensure_strict_json_schema, has_untyped_property
+from understudy.actors.tools.strict_schema import ensure_strict_json_schema, has_untyped_property
 from understudy.runtime.errors import UsageError
 
 TEXT = {"type": "string"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 
-from understudy.actors.strict_schema import ensure_strict_json_schema
+from understudy.actors.tools.strict_schema import ensure_strict_json_schema
 from understudy.runtime.errors import UsageError
 
 TEXT = {"type": "string"}

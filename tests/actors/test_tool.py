@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from understudy.actors.tool import ToolArgumentsError, tool
-from understudy.actors.tool_context import ToolContext
+from understudy.actors.tools.tool import ToolArgumentsError, tool
+from understudy.actors.tools.tool_context import ToolContext
 from understudy.runtime import ActorSystem, UsageError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import socket
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors.tool import Tool, ToolArgumentsError
-from understudy.actors.tool_context import ToolContext
+from understudy.actors.tools.tool import Tool, ToolArgumentsError
+from understudy.actors.tools.tool_context import ToolContext
 from understudy.runtime import UsageError
 
 

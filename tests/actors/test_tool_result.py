@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors.tool_result import tool_content
-from understudy.runtime.chat import ImagePart, Message, TextPart
+from understudy.actors.tools.tool_result import tool_content
+from understudy.runtime.data.chat import ImagePart, Message, TextPart
 from understudy.runtime.errors import ToolError
 
 

@@ -5,9 +5,9 @@ import dataclasses
 from hypothesis import strategies as st
 
 from understudy.runtime import AddressStep, AgentEvent, InterruptContext, MemoryStore, Message, Usage
-from understudy.runtime.codec import pack, unpack
-from understudy.runtime.interrupt import Answer, Pending
-from understudy.runtime.outcome import Outcome
+from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.data.interrupt import Answer, Pending
+from understudy.runtime.data.outcome import Outcome
 
 MAGIC = b"\xc1us"
 WAITING = Pending(InterruptContext("i", ()))

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime.chat import FilePart, ImagePart, Message, MessageDelta, TextPart, ToolCall, ToolCallDelta, Usage
-from understudy.runtime.codec import pack, register_type, unpack
+from understudy.runtime.codec.pack import pack, register_type, unpack
+from understudy.runtime.data.chat import FilePart, ImagePart, Message, MessageDelta, TextPart, ToolCall, ToolCallDelta, Usage
+from understudy.runtime.data.events import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
+from understudy.runtime.data.interrupt import AddressStep, InterruptContext
 from understudy.runtime.errors import CheckpointError, UsageError
-from understudy.runtime.events import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
-from understudy.runtime.interrupt import AddressStep, InterruptContext
 from understudy.runtime.models.protocol import ModelSettings, ToolSpec
 
 
@@ -340,7 +340,7 @@ def test_one_of_many_threads_gets_a_name():
 
 def as_another(data, cls, name, registered):
     """What the bytes give where the class is another one: the name is exchanged for one of the same length."""
-    from understudy.runtime import codec
+    from understudy.runtime.codec import pack as codec
 
     register_type(cls, registered)
     body = data[8:].replace(name.encode(), registered.encode())

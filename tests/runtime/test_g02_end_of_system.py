@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, MailboxSettings, ThreadActor, UsageError, directory
+from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, MailboxSettings, ThreadActor, UsageError
+from understudy.runtime.actor import current as directory
 
 WATCHDOG = 10.0
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, HandlerCancelled, Restart, Stop, Terminated, ThreadActor
-from understudy.runtime.cell import Cell
+from understudy.runtime.actor.cell import Cell
 
 AT_ONCE = Restart(max_restarts=10**6, backoff=Backoff(initial=0))
 

@@ -6,7 +6,8 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Restart, Stop, ThreadActor, UsageError, directory
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Restart, Stop, ThreadActor, UsageError
+from understudy.runtime.actor import current as directory
 from understudy.runtime.testing import ManualClock
 
 

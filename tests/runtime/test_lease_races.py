@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, SessionBusy, SQLiteStore, StoreError, SystemDraining, ToolCalls, leases
-from understudy.runtime.leases import LEASE_SECONDS
+from understudy.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, SessionBusy, SQLiteStore, StoreError, SystemDraining, ToolCalls
+from understudy.runtime.durability import leases
+from understudy.runtime.durability.leases import LEASE_SECONDS
 from understudy.runtime.testing import ManualClock
 
 from .held_stores import Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns

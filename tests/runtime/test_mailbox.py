@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from understudy.runtime import MailboxSettings, UsageError
-from understudy.runtime.envelope import Envelope, Notice, Place
-from understudy.runtime.mailbox import Admission, Full, Mailbox
+from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.mailbox import Admission, Full, Mailbox
 
 
 def bounded(capacity: int, overflow: str = "reject") -> Mailbox:

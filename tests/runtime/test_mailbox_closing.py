@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.envelope import Envelope, Notice, Place
-from understudy.runtime.mailbox import Admission, Mailbox, MailboxClosed
+from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.mailbox import Admission, Mailbox, MailboxClosed
 
 WATCHDOG = 10.0
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.envelope import Envelope, Notice, Place
-from understudy.runtime.mailbox import Admission, Full, Mailbox, MailboxClosed
+from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
 SETTINGS = st.none() | st.builds(MailboxSettings, st.none() | st.integers(1, 3), st.sampled_from(["reject", "drop_oldest", "block"]))
 

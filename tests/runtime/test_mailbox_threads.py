@@ -9,8 +9,8 @@ from queue import SimpleQueue
 import pytest
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.envelope import Envelope, Notice, Place
-from understudy.runtime.mailbox import Admission, Full, Mailbox, MailboxClosed
+from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
 WATCHDOG = 20.0
 ROUNDS = 25

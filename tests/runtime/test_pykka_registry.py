@@ -11,7 +11,7 @@ from pykka import ActorRegistry
 from pykka._introspection import get_attr_directly
 
 from understudy.runtime import Actor, ActorSystem, ThreadActor
-from understudy.runtime.registry import Refs
+from understudy.runtime.system.registry import Refs
 
 MANY = 100_000
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from understudy.actors import Agent, GuardrailFunctionOutput, Parallel, Sequential, ToolContext, output_guardrail, tool
-from understudy.runtime import ActorSystem, AgentEvent, Exit, MemoryStore, Runner, ToolCalls, TransferToAgent
+from understudy.runtime import ActorSystem, AgentEvent, Backoff, Exit, MemoryStore, Restart, Runner, ToolCalls, TransferToAgent
 
 from .cancelling import TO_B, Door, Player, Stage, chat, line_of, to, turns, waiting
 
@@ -189,5 +189,51 @@ def test_a_result_that_is_being_looked_at_is_not_lost(run):
             door.open()
             assert await stage.go_on() == ["A slow: slow done"]
             assert (door.reached, slow.reached) == (2, 1)
+
+    run(main())
+
+
+@pytest.mark.parametrize("durability", ["interrupt", "step"])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_call_whose_failure_is_its_agents_is_not_made_again_for_those_that_were_cut_short_beside_it(run, at_once, durability):
+    begun = []
+
+    @tool
+    async def fail(number: int) -> str:
+        begun.append(number)
+        raise ValueError(f"broken {number}")
+
+    async def main():
+        door = Door()
+        calls = ToolCalls(("fail", {"number": 1}), ("fail", {"number": 2}), ("slow", {}))
+        agent = chat("A", calls, tools=[fail, waiting(door)], on_tool_error="raise", parallel_tool_calls=at_once)
+        async with Stage(agent, durability=durability) as stage:
+            await stage.play()
+            await door.somebody()
+            assert await stage.run.cancel() is True
+            assert await stage.end() == ["A calls fail calls fail calls slow", "A RunCancelled"]
+            door.open()
+            assert await stage.go_on() == ["A slow: slow done", "A ToolError"]
+            assert str((await stage.run).error) == "tool fail failed: ValueError: broken 1"
+            assert begun == [1, 2]
+
+    run(main())
+
+
+def test_an_agent_that_is_started_again_makes_the_call_again_that_has_failed(run):
+    begun = []
+
+    @tool
+    async def fail() -> str:
+        begun.append("fail")
+        if len(begun) == 1:
+            raise ValueError("broken")
+        return "mended"
+
+    async def main():
+        restart = Restart(max_restarts=3, backoff=Backoff(initial=0, maximum=0))
+        async with Stage(chat("A", ToolCalls(fail={}), "a", tools=[fail], on_tool_error="raise", on_failure=restart)) as stage:
+            await stage.play()
+            assert await stage.end() == ["A calls fail", "A fail: mended", "A a"]
 
     run(main())

@@ -12,7 +12,7 @@ import pytest
 
 from understudy.actors import Agent, ChatModelAgent, Middleware, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Backoff, Message, MessageDelta, Restart, RunHooks, Runner, ToolCall
-from understudy.runtime.run_supervisor import RunSupervisor
+from understudy.runtime.run.run_supervisor import RunSupervisor
 from understudy.runtime.testing import ManualClock
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, CheckpointError, MemoryStore, Message, Runner, ToolCall
-from understudy.runtime.vault import history_key
+from understudy.runtime.durability.store_access import history_key
 
 ROUNDS = 60
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from understudy.actors import ChatModelAgent
 from understudy.runtime import ActorSystem, MemoryStore, Message, ModelBehaviorError, Runner, ScriptedModel, ToolCall, Usage, UsageError, keep_last, summarize
-from understudy.runtime.session_policy import as_policy
+from understudy.runtime.sessions.session_policy import as_policy
 
 
 def texts(messages):

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Message, Runner, ScriptedModel, StoreError, ToolCalls, UsageError
-from understudy.runtime.leases import LEASE_SECONDS
+from understudy.runtime.durability.leases import LEASE_SECONDS
 from understudy.runtime.testing import ManualClock
 
 from .held_stores import Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from understudy.runtime import Backoff, Escalate, Restart, Resume, Stop, UnderstudyError, UsageError
-from understudy.runtime.supervision import RestartBudget
+from understudy.runtime.actor.supervision import RestartBudget
 
 SECONDS = st.floats(min_value=0, max_value=1e6)
 CHANCES = st.floats(min_value=0, max_value=1)

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
-from understudy.runtime.system import SystemState
+from understudy.runtime.system.system import SystemState
 from understudy.runtime.testing import ManualClock
 
 

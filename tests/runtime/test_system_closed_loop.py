@@ -7,7 +7,8 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError, directory
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
+from understudy.runtime.actor import current as directory
 
 
 class Echo(Actor):

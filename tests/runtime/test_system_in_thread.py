@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
-from understudy.runtime.system import SystemState
+from understudy.runtime.system.system import SystemState
 
 who = contextvars.ContextVar("who", default="nobody")
 
@@ -119,7 +119,7 @@ def test_what_goes_wrong_on_entering_is_raised_where_it_is_entered(run):
 
 
 def threading_twin(system):
-    from understudy.runtime.threaded import ThreadedSystem
+    from understudy.runtime.system.threaded import ThreadedSystem
 
     return ThreadedSystem(system)
 

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from understudy.actors.swarm import Agent, Swarm
-from understudy.runtime import Actor, ActorSystem, RunCancelled, ThreadActor, directory
+from understudy.runtime import Actor, ActorSystem, RunCancelled, ThreadActor
+from understudy.runtime.actor import current as directory
 
 from .clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 

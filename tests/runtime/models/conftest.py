@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.chat import Message, MessageDelta
+from understudy.runtime.data.chat import Message, MessageDelta
 from understudy.runtime.models import ModelRequest, OpenAIChatModel, OpenAIResponsesModel
 
 

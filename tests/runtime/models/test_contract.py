@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from understudy.runtime.chat import Message, MessageDelta, ToolCall
+from understudy.runtime.backoff import Backoff
+from understudy.runtime.data.chat import Message, MessageDelta, ToolCall
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models import (
     ChatModel,
@@ -18,7 +19,6 @@ from understudy.runtime.models import (
     ToolCalls,
     stream_of,
 )
-from understudy.runtime.supervision import Backoff
 
 from ...programs import openai_wire as wire
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from understudy.runtime.chat import Message, MessageDelta
+from understudy.runtime.data.chat import Message, MessageDelta
 from understudy.runtime.errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from understudy.runtime.models import FailoverModel, ScriptedModel
 

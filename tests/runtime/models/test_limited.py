@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from understudy.runtime.chat import Message, Usage
+from understudy.runtime.data.chat import Message, Usage
 from understudy.runtime.errors import UsageError
 from understudy.runtime.models import LimitedModel, ModelSettings, ScriptedModel
 from understudy.runtime.testing import ManualClock

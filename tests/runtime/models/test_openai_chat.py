@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from understudy.runtime.chat import AudioPart, FilePart, ImagePart, Message, TextPart, ToolCall, Usage
+from understudy.runtime.data.chat import AudioPart, FilePart, ImagePart, Message, TextPart, ToolCall, Usage
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OpenAIChatModel, OutputSchema, ToolSpec
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from understudy.runtime.chat import FilePart, ImagePart, Message, TextPart, ToolCall, Usage
+from understudy.runtime.data.chat import FilePart, ImagePart, Message, TextPart, ToolCall, Usage
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OutputSchema, ToolSpec
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime.chat import Message, MessageDelta, ToolCall, Usage
+from understudy.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models.openai_events import EventDecoder
 from understudy.runtime.models.tool_call_deltas import ToolCallMerger

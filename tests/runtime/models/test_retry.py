@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.runtime.chat import Message, MessageDelta, Usage
+from understudy.runtime.backoff import Backoff
+from understudy.runtime.data.chat import Message, MessageDelta, Usage
 from understudy.runtime.errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from understudy.runtime.models import FailoverModel, LimitedModel, RetryModel, ScriptedModel
-from understudy.runtime.supervision import Backoff
 
 EXACT = Backoff(initial=1, factor=2, jitter=0)
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from understudy.runtime.chat import Message, MessageDelta, ToolCall
+from understudy.runtime.data.chat import Message, MessageDelta, ToolCall
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ScriptedModel, ToolCalls, ToolSpec
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from understudy.runtime import StoreError, UsageError
-from understudy.runtime.stores.worker import Operation, Trouble, Worker
+from understudy.runtime.stores.store_thread import Operation, Trouble, Worker
 
 
 class Lost(Exception):

@@ -1,0 +1,12 @@
+"""The agent that a chat model plays.
+
+Owns the loop of model and tools. Its files, each importing only from those above it:
+
+    tool_round      one round of tool calls
+    answer          the form that a final answer must have
+    setup           what the model is shown
+    loop            model, tools, model, … until a reply has no calls
+    chat_model_agent `ChatModelAgent`, what users make
+
+It must never keep anything of a run in a definition.
+"""

@@ -1,0 +1,269 @@
+"""The agent that plays by a chat model: ask the model, call the tools that it wants, ask again, until it answers.
+
+Owns: its definition. What it does is in `react.py`, from a state that is nothing but what the agent has said so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Any, Final, Literal, Self
+
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.invocation import Invocation
+from ...runtime.agent.tree import Node
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message, MessageDelta
+from ...runtime.data.events import AgentEvent
+from ...runtime.data.run_result import RunResult, RunStatus
+from ...runtime.errors import AgentError, ModelRetry, UsageError
+from ...runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
+from ...runtime.runner import Runner
+from ..agent import Agent
+from ..guardrail import InputGuardrail, OutputGuardrail, as_guardrails
+from ..handoffs.handoff import Handoff, as_handoff
+from ..handoffs.transfer import exit_tool as default_exit_tool
+from ..middleware import Middleware
+from ..tools.tool import Tool, tool
+from .loop import React
+from .setup import Setup
+
+__all__ = ["ChatModelAgent"]
+
+_RUNNER_OPTIONS: Final = ("system", "hooks", "max_transfers", "event_buffer", "skip_transfer_messages", "handoff_input_filter")
+_DEFAULT_SETTINGS: Final = ModelSettings()
+
+
+class ChatModelAgent(Agent):
+    """An agent that a chat model plays.
+
+        ChatModelAgent(name="weather", description="knows the weather", instruction="Be brief.", model="gpt-4o", tools=[get_weather])
+
+    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
+        model: ChatModel | str | None = None,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        sub_agents: Sequence[Agent] = (),
+        handoffs: Sequence[Any] = (),
+        max_iterations: int = 20,
+        exit_tool: bool | Tool = False,
+        return_directly: Collection[str] = (),
+        output_key: str | None = None,
+        output_type: Any = None,
+        make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message]] | None = None,
+        middleware: Sequence[Middleware] = (),
+        unknown_tool: Callable[[str, str], Any] | None = None,
+        on_tool_error: Literal["report", "raise"] = "report",
+        parallel_tool_calls: bool = True,
+        multiple_handoffs: Literal["first", "last", "error"] = "first",
+        nest_handoff_history: bool = False,
+        input_guardrails: Sequence[Any] = (),
+        output_guardrails: Sequence[Any] = (),
+        model_settings: ModelSettings | None = None,
+        **agent_options: Any,
+    ) -> None:
+        super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
+        _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
+        _check(name, "middleware", "a list of Middleware", isinstance(middleware, Iterable), middleware)
+        _check(name, "max_iterations", "a whole number, 1 or more", isinstance(max_iterations, int) and max_iterations >= 1, max_iterations)
+        _check(name, "instruction", "a text, or a function of the context", isinstance(instruction, str) or callable(instruction), instruction)
+        _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
+        _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
+        _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
+        _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
+        _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
+        _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
+        self.instruction = instruction
+        self.model = _as_model(model, name)
+        self.tools = _as_tools(tools, exit_tool, name)
+        self.max_iterations = max_iterations
+        self.exit_name = exit_tool.name if isinstance(exit_tool, Tool) else default_exit_tool.name if exit_tool else None
+        self.return_directly = _direct(return_directly, self.tools, name) | ({self.exit_name} if self.exit_name is not None else frozenset())
+        self.output_key = output_key
+        self.output_type = output_type
+        self.make_model_input = make_model_input
+        self.middleware = _as_middleware(middleware, name)
+        self.unknown_tool = unknown_tool
+        self.on_tool_error = on_tool_error
+        self.parallel_tool_calls = parallel_tool_calls
+        self.input_guardrails = as_guardrails(input_guardrails, InputGuardrail, name)
+        self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
+        self._take_handoffs(handoffs, multiple_handoffs, nests=nest_handoff_history)
+        self.model_settings = model_settings or _DEFAULT_SETTINGS
+        self._runner: Runner | None = None
+
+    def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
+        twin = super().with_sub_agents(sub_agents)
+        twin._runner = None
+        return twin
+
+    def _take_handoffs(self, handoffs: Sequence[Any], several: Literal["first", "last", "error"], *, nests: bool) -> None:
+        _check(self.name, "multiple_handoffs", "'first', 'last' or 'error'", several in ("first", "last", "error"), several)
+        _check(self.name, "handoffs", "a list of agents and handoffs", isinstance(handoffs, Iterable) and not isinstance(handoffs, Agent), handoffs)
+        # A list of the user's may still grow, until a Runner is made: so that agents can hand over in circles.
+        self.handoffs: Sequence[Any] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
+        self.multiple_handoffs = several
+        self.nest_handoff_history = nests
+        self.check_handoffs()
+
+    def check_handoffs(self) -> list[Handoff]:
+        """All of them. Raises, if two, or one and a tool, have the same name."""
+        known = {tool.name: f"the tool {tool.name!r}" for tool in self.tools}
+        found = [as_handoff(given, self.name) for given in self.handoffs]
+        for one in found:
+            what = f"the handoff to {one.agent_name!r}"
+            if one.tool_name in known:
+                msg = f"agent {self.name!r}: {known[one.tool_name]} and {what} are both named {one.tool_name!r}: give one of them another, by tool_name=."
+                raise UsageError(msg, agent=self.name)
+            known[one.tool_name] = what
+        return found
+
+    @property
+    def hands_off(self) -> bool:  # type: ignore[override]  # read only
+        return bool(self.handoffs)
+
+    @property
+    def followers(self) -> Sequence[Agent]:  # type: ignore[override]  # read only
+        found = (as_handoff(one, self.name) for one in self.handoffs)
+        return [one.agent for one in found if one.agent is not None and one.mode == "transfer"]
+
+    def check(self, node: Node) -> None:
+        """Work out, when a Runner is made, what is the same for all its runs: so that what is wrong is said then."""
+        self.setup(node)
+
+    def setup(self, node: Node) -> Setup:
+        """What this agent shows its model in that place of a tree."""
+        setup: Setup | None = node.kept
+        if setup is None:
+            setup = node.kept = Setup(self, node)
+        return setup
+
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None:
+        tools = self.setup(node).policy.tools
+        for pending in (*(invocation.pending or {}).values(), *(answer.pending for answer in (invocation.answers or {}).values())):
+            step = pending.context.address[-1] if pending.context.address else None
+            if step is not None and step.kind == "tool" and step.name not in tools:
+                return f"agent {self.name!r} has no tool {step.name!r} any more, a call of which waits for an answer. Its tools: {sorted(tools)}."
+        return None
+
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None:
+        tree: Node | None = getattr(self.setup(node).policy.tools.get(tool_name), "tree", None)
+        return tree
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        return React(self, self.setup(context.node), input, context).play()
+
+    # --- without a Runner ---
+
+    async def generate(self, messages: str | Sequence[Message], **run_options: Any) -> Message:
+        """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
+        runner = self._runner_for(run_options)
+        result = await runner.run(messages, **run_options)
+        self._check_completed(result)
+        if result.final_message is None:
+            msg = f"agent {self.name!r} ended without a message."
+            raise AgentError(msg, agent=self.name)
+        return result.final_message
+
+    def _check_completed(self, result: RunResult) -> None:
+        result.raise_for_error()
+        if result.status is RunStatus.INTERRUPTED:
+            msg = f"agent {self.name!r} was interrupted: it waits for something from outside. Run it with a Runner, which can be resumed."
+            raise AgentError(msg, agent=self.name)
+
+    async def stream(self, messages: str | Sequence[Message], **run_options: Any) -> AsyncIterator[MessageDelta | Message | ModelRetry]:
+        """Run this agent, and yield the pieces of its messages as they come, and each message when it is whole. Raises what it failed with.
+
+        A `ModelRetry` among them, which is not raised, says that the pieces of the message so far are void.
+        """
+        runner = self._runner_for(run_options)
+        run_options.setdefault("streaming", True)
+        run = runner.run(messages, **run_options)
+        try:
+            async for event in run:
+                if isinstance(event.error, ModelRetry):
+                    yield event.error
+                elif event.delta is not None:
+                    yield event.delta
+                elif event.message is not None:
+                    yield event.message
+            self._check_completed(await run)
+        finally:
+            await run.aclose()
+
+    def _runner_for(self, run_options: dict[str, Any]) -> Runner:
+        own = {key: run_options.pop(key) for key in _RUNNER_OPTIONS if key in run_options}
+        if own:
+            return Runner(self, **own)
+        if self._runner is None:
+            self._runner = Runner(self)
+        return self._runner
+
+
+def _check(name: str, parameter: str, wanted: str, good: bool, given: Any) -> None:  # noqa: FBT001 -- read where it is called
+    """Raise, if what was given for a parameter is none of what is wanted."""
+    if not good:
+        msg = f"agent {name!r}: {parameter}={given!r}: give {wanted}."
+        raise UsageError(msg, agent=name)
+
+
+def _as_model(model: Any, name: str) -> ChatModel:
+    if isinstance(model, str):
+        return OpenAIChatModel(model)
+    if model is None:
+        try:
+            return model_from_env()
+        except UsageError as problem:
+            msg = f"agent {name!r} has no model: {problem} Or give it one: model=..."
+            raise UsageError(msg, agent=name) from None
+    if not callable(getattr(model, "generate", None)) or isinstance(model, type):
+        msg = f"agent {name!r}: model={model!r} has no generate(): give a ChatModel, or the name of one of OpenAI's."
+        raise UsageError(msg, agent=name)
+    found: ChatModel = model
+    return found
+
+
+def _as_tools(given: Iterable[Any], exit_given: Any, name: str) -> tuple[Tool, ...]:
+    found: dict[str, Tool] = {}
+    for one in (*given, *((default_exit_tool if exit_given is True else exit_given,) if exit_given else ())):
+        made = one if isinstance(one, Tool) else _as_tool(one, name)
+        if made.name in found:
+            msg = f"agent {name!r} has two tools named {made.name!r}. The model could not tell them apart: rename one, with @tool(name=...)."
+            raise UsageError(msg, agent=name)
+        found[made.name] = made
+    return tuple(found.values())
+
+
+def _as_tool(given: Any, name: str) -> Tool:
+    if isinstance(given, Agent):
+        msg = f"agent {name!r}: the agent {given.name!r} stands among the tools. Write {given.name}.as_tool(), or put it among the sub_agents."
+        raise UsageError(msg, agent=name)
+    if not callable(given):
+        msg = f"agent {name!r}: the tool {given!r} cannot be called. Give a function, or what @tool makes of one."
+        raise UsageError(msg, agent=name)
+    made: Tool = tool(given)
+    return made
+
+
+def _direct(names: Collection[str], tools: tuple[Tool, ...], agent_name: str) -> frozenset[str]:
+    wanted = frozenset((names,) if isinstance(names, str) else names)
+    known = {tool.name for tool in tools}
+    if not wanted <= known:
+        msg = f"agent {agent_name!r}: return_directly names {sorted(wanted - known)}, and there is no such tool. Its tools: {sorted(known)}."
+        raise UsageError(msg, agent=agent_name)
+    return wanted | {tool.name for tool in tools if tool.return_directly} if tools else wanted
+
+
+def _as_middleware(given: Iterable[Any], name: str) -> tuple[Middleware, ...]:
+    found = tuple(given)
+    for one in found:
+        if not isinstance(one, Middleware):
+            msg = f"agent {name!r}: the middleware {one!r} is none: subclass understudy.actors.Middleware, and give an instance."
+            raise UsageError(msg, agent=name)
+    return found

@@ -1,0 +1,93 @@
+"""What one agent shows its model in one place of a tree: worked out once, and the same for all runs.
+
+Owns: the tools with the transfer tool among them, their specs, the transfer instruction, the form of the answer. It holds nothing of a run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...runtime.agent.history import TRANSFER_TOOL
+from ...runtime.agent.tree import Node
+from ...runtime.data.chat import Message
+from ...runtime.errors import UsageError
+from ..handoffs.call import HandoffCall
+from ..handoffs.rules import HandoffRules
+from ..handoffs.transfer import transfer_instruction, transfer_tool
+from .answer import AnswerForm
+from .tool_round import ToolPolicy
+
+if TYPE_CHECKING:
+    from .chat_model_agent import ChatModelAgent
+
+__all__ = ["PLACEHOLDER", "Setup"]
+
+PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
+
+
+class Setup:
+    """The parts of a model's request that do not depend on the run."""
+
+    __slots__ = (
+        "after_agent",
+        "after_model",
+        "answer",
+        "before_agent",
+        "before_model",
+        "everywhere",
+        "policy",
+        "rules",
+        "specs",
+        "system",
+        "transfers",
+        "wrap_model",
+    )
+
+    def __init__(self, agent: ChatModelAgent, node: Node) -> None:
+        tools = {tool.name: tool for tool in agent.tools}
+        self.transfers = transfer_instruction(node.targets) if node.targets else ""
+        if node.targets:
+            if TRANSFER_TOOL in tools:
+                msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
+                raise UsageError(msg, agent=agent.name)
+            tools[TRANSFER_TOOL] = transfer_tool
+        self.everywhere: Mapping[Any, Sequence[Any]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
+        handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
+        self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)
+        tools |= {name: HandoffCall(handoff, self.rules, agent.name) for name, handoff in handoffs.items() if handoff.mode == "call"}
+        self.specs = (*(tool.spec for tool in tools.values()), *(one.spec for one in handoffs.values() if one.mode == "transfer"))
+        stages = {stage: tuple(one for one in agent.middleware if stage in one.overridden) for stage in _STAGES} if agent.middleware else _NONE
+        self.before_agent = stages["before_agent"]
+        self.after_agent = tuple(reversed(stages["after_agent"]))
+        self.before_model = stages["before_model"]
+        self.after_model = tuple(reversed(stages["after_model"]))
+        self.wrap_model = tuple(reversed(stages["wrap_model"]))
+        self.policy = ToolPolicy(
+            tools=tools,
+            direct=agent.return_directly,
+            raises=agent.on_tool_error == "raise",
+            parallel=agent.parallel_tool_calls,
+            unknown=agent.unknown_tool,
+            wrappers=stages["wrap_tool"],
+            exit_name=agent.exit_name,
+            handoffs=handoffs,
+            several=agent.multiple_handoffs,
+            output_key=agent.output_key,
+        )
+        # Plain text needs no form.
+        self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)
+        # The system message, if it is the same for every run.
+        self.system: Message | None = None
+        if isinstance(agent.instruction, str) and agent.make_model_input is None and not PLACEHOLDER.search(agent.instruction):
+            text = self.joined(agent.instruction)
+            self.system = Message("system", text) if text else None
+
+    def joined(self, instruction: str) -> str:
+        """The agent's own instruction, and what is to be said of the others."""
+        return f"{instruction}\n\n{self.transfers}" if instruction and self.transfers else instruction or self.transfers
+
+
+_STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
+_NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())

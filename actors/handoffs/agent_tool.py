@@ -1,0 +1,101 @@
+"""An agent as a tool of another one.
+
+Owns: the schema of the call, what the inner agent is given, and what comes back of it. The inner agent has a history and a run path of its own, and
+shares the session values. What it does of exits, transfers and breaks stays inside.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from ...runtime.agent.history import retold, select
+from ...runtime.agent.tree import Node, build_tree
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message
+from ...runtime.errors import ToolError, text_of
+from ..tools.tool import Tool
+from ..tools.tool_context import ToolContext, ToolInterrupted
+from .transfer import text_argument
+
+if TYPE_CHECKING:
+    from ..agent import Agent
+
+__all__ = ["AgentTool"]
+
+_REQUEST: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
+    "required": ["request"],
+    "additionalProperties": False,
+}
+
+
+class AgentTool(Tool):
+    """What `agent.as_tool()` returns."""
+
+    plays_agent = True
+
+    def __init__(self, agent: Agent, *, name: str | None, description: str | None, parameters: Any, full_history: bool, emit_events: bool) -> None:
+        own = self.__dict__
+        own["agent"] = agent
+        own["_tree"] = build_tree(agent)
+        own["_full_history"] = full_history
+        own["_emit_events"] = emit_events
+        own["_typed"] = parameters is not None
+        super().__init__(
+            name=name or _tool_name(agent.name),
+            description=agent.description if description is None else description,
+            parameters=_REQUEST if parameters is None else parameters,
+            call=self._play,
+        )
+
+    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+        own = self.__dict__
+        outer = context.agent_context
+        if own["_full_history"]:
+            invocation = outer.invocation
+            entries = select(invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ())
+            asked = (*invocation.seat.scope.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
+        else:
+            asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
+        return await self.answer(context, AgentInput(asked, outer.streaming), shown=own["_emit_events"])
+
+    async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
+        """Let the agent play, and return what it says last."""
+        outer = context.agent_context
+        outcome = await outer.call_agent(self.tree, given, context.next_slot(), shown=shown, tool=context.address_step)
+        if outcome.kind == "failed":
+            msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
+            raise ToolError(msg, agent=outer.agent_name) from outcome.error
+        if outcome.kind == "interrupted":
+            raise ToolInterrupted(outcome.contexts)
+        if outcome.message is None:
+            msg = f"agent {self.agent_name} ended without a message: there is no result"
+            raise ToolError(msg, agent=outer.agent_name)
+        return outcome.message.text
+
+    @property
+    def tree(self) -> Node:
+        """The agent's own tree: it is in no other."""
+        tree: Node = self.__dict__["_tree"]
+        return tree
+
+    @property
+    def agent_name(self) -> str:
+        name: str = self.__dict__["agent"].name
+        return name
+
+
+def _tool_name(agent_name: str) -> str:
+    """The agent's name, as a tool may be named."""
+    return "".join(letter if (letter.isascii() and letter.isalnum()) or letter in "_-" else "_" for letter in agent_name)[:64]
+
+
+def _as_text(arguments: Any) -> str:
+    dump = getattr(arguments, "model_dump_json", None)
+    if dump is not None:
+        return str(dump())
+    from pydantic_core import to_json  # noqa: PLC0415 -- where it is needed, it is there already
+
+    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else to_json(arguments).decode()

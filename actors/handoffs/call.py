@@ -1,0 +1,71 @@
+"""A handoff that comes back: the agent answers, and its answer is the result of the call.
+
+Owns: `mode="call"`. The agent is given what a handoff would have given it, in a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import ToolCall
+from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
+from ...runtime.maybe_await import settled
+from ...runtime.tracing import span
+from ..tools.tool import ToolArgumentsError
+from ..tools.tool_context import ToolContext
+from .agent_tool import AgentTool
+from .handoff import Handoff
+from .step import conversation, filtered_input
+
+if TYPE_CHECKING:
+    from .rules import HandoffRules
+
+__all__ = ["HandoffCall"]
+
+
+class HandoffCall(AgentTool):
+    """The tool of such a handoff."""
+
+    def __init__(self, handoff: Handoff, rules: HandoffRules, whose: str) -> None:
+        if handoff.agent is None:
+            msg = f"agent {whose!r}: the handoff {handoff.tool_name} with mode='call' needs a target that is always the same: give the Handoff agent=."
+            raise UsageError(msg, agent=whose)
+        self.__dict__["_handoff"] = handoff
+        self.__dict__["_rules"] = rules
+        super().__init__(
+            handoff.agent,
+            name=handoff.tool_name,
+            description=handoff.tool_description,
+            parameters=dict(handoff.input_json_schema),
+            full_history=False,
+            emit_events=True,
+        )
+
+    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+        del arguments
+        own = self.__dict__
+        handoff: Handoff = own["_handoff"]
+        outer, call = context.agent_context, ToolCall(context.call_id, context.tool_name, context.arguments)
+
+        async def invoke() -> None:
+            try:
+                await settled(handoff.on_invoke_handoff(outer.run, call.arguments))
+            except (HandoffError, ModelBehaviorError):
+                raise
+            except Exception as error:
+                msg = f"the handoff {call.name} failed: {type(error).__name__}: {text_of(error)}"
+                raise HandoffError(msg, message=call) from error
+
+        with span("handoff", from_agent=outer.agent_name, to_agent=handoff.agent_name) as opened:
+            try:
+                await outer.step(f"handoff {call.id}", invoke)  # once, also if the run goes on after a crash
+            except ModelBehaviorError as error:
+                opened.fail(str(error))
+                raise ToolArgumentsError(str(error)) from error
+        try:
+            messages = await filtered_input(outer, own["_rules"], handoff, call)
+            given = messages if messages is not None else conversation(outer, handoff)
+        except UsageError as error:
+            raise HandoffError(str(error), message=call) from error
+        return await self.answer(context, AgentInput(given, outer.streaming), shown=True)

@@ -1,0 +1,248 @@
+"""Handing over to a specialist, by a tool of its own for each.
+
+Owns: `Handoff`, how one is made and checked, and what its call comes to. It never carries one out: that is the run supervisor's, to which a handoff
+is a transfer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import GenericAlias
+from typing import Any, ClassVar, Final, Literal
+
+from ...runtime.agent.run_context import RunContext
+from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
+from ...runtime.maybe_await import settled
+from ...runtime.models import ToolSpec
+from ..agent import Agent
+from ..tools.strict_schema import ensure_strict_json_schema
+from .filters import HandoffInputFilter
+
+__all__ = ["Handoff", "as_handoff", "handoff", "transfer_message"]
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True)
+class Handoff:
+    """A tool by which an agent hands over. Make one by `handoff(agent)`; by hand, if the target is to be chosen when it is called."""
+
+    tool_name: str
+    tool_description: str
+    input_json_schema: Mapping[str, Any]
+    on_invoke_handoff: Callable[[RunContext, str], Awaitable[Agent]]
+    """Given the run's context and the arguments as JSON, the agent that takes over."""
+    agent_name: str
+    input_filter: HandoffInputFilter | None = None
+    strict_json_schema: bool = True
+    is_enabled: bool | Callable[[RunContext, Agent], bool | Awaitable[bool]] = True
+    mode: Literal["transfer", "call"] = "transfer"
+    nest_handoff_history: bool | None = None
+    """None: as the agent says that hands over."""
+    pass_input: bool = False
+    """Whether the agent that takes over is given the arguments."""
+    agent: Agent | None = field(default=None, repr=False)
+    """The target, if it is always the same."""
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `Handoff[Context, Agent]`, for annotations written for the Agents SDK
+
+    @staticmethod
+    def default_tool_name(agent: Agent) -> str:
+        """`transfer_to_` and the agent's name, as a tool may be named."""
+        return _ODD.sub("_", f"transfer_to_{agent.name}").lower()
+
+    @staticmethod
+    def default_tool_description(agent: Agent) -> str:
+        """What the model is told of it."""
+        return f"Handoff to the {agent.name} agent to handle the request. {agent.description}"
+
+    def get_transfer_message(self, agent: Agent) -> str:
+        """The result of the call."""
+        return transfer_message(agent.name)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool, as the model is told of it."""
+        return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema or ensure_strict_json_schema({}), self.strict_json_schema)
+
+    async def enabled(self, context: RunContext, agent: Agent) -> bool:
+        """Whether the model is to see it now."""
+        if not callable(self.is_enabled):
+            return bool(self.is_enabled)
+        try:
+            return bool(await settled(self.is_enabled(context, agent)))
+        except Exception as error:
+            msg = f"whether the handoff {self.tool_name} is enabled could not be found out: {type(error).__name__}: {text_of(error)}"
+            raise HandoffError(msg, agent=agent.name) from error
+
+
+def handoff(
+    agent: Agent,
+    *,
+    on_handoff: Callable[..., Any] | None = None,
+    input_type: Any = None,
+    input_filter: HandoffInputFilter | None = None,
+    is_enabled: bool | Callable[[RunContext, Agent], bool | Awaitable[bool]] = True,
+    tool_name: str | None = None,
+    tool_description: str | None = None,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
+    mode: Literal["transfer", "call"] = "transfer",
+    nest_handoff_history: bool | None = None,
+    pass_input: bool = False,
+) -> Handoff:
+    """A handoff to that agent.
+
+    `on_handoff(context)`, or with an `input_type` `on_handoff(context, input)`, is called when it happens. `input_filter` changes what the agent is given.
+    With `mode="call"`, the agent answers, and its answer is the tool's result.
+    """
+    if not isinstance(agent, Agent):
+        msg = f"handoff({agent!r}): give an agent."
+        raise UsageError(msg)
+    where = f"handoff({agent.name!r})"
+    if mode not in ("transfer", "call"):
+        msg = f"{where}: mode={mode!r} is unknown; give 'transfer' or 'call'."
+        raise UsageError(msg)
+    if input_filter is not None and not callable(input_filter):
+        msg = f"{where}: input_filter={input_filter!r} cannot be called; give a function of HandoffInputData."
+        raise UsageError(msg)
+    if not isinstance(is_enabled, bool) and not callable(is_enabled):
+        msg = f"{where}: is_enabled={is_enabled!r}: give True, False, or a function of the context and the agent."
+        raise UsageError(msg)
+    if pass_input and input_type is None:
+        msg = f"{where}: pass_input=True without an input_type: there is no input that could be passed on."
+        raise UsageError(msg)
+    invoke, schema = _invocation(agent, on_handoff, input_type, where)
+    return Handoff(
+        tool_name=_name(tool_name or tool_name_override or Handoff.default_tool_name(agent), where),
+        tool_description=_either(tool_description, tool_description_override, Handoff.default_tool_description(agent)),
+        input_json_schema=schema,
+        on_invoke_handoff=invoke,
+        agent_name=agent.name,
+        input_filter=input_filter,
+        is_enabled=is_enabled,
+        mode=mode,
+        nest_handoff_history=nest_handoff_history,
+        pass_input=pass_input,
+        agent=agent,
+    )
+
+
+def transfer_message(agent_name: str) -> str:
+    """The result of a handoff to the agent of that name."""
+    return json.dumps({"assistant": agent_name}, ensure_ascii=False)
+
+
+def as_handoff(given: Any, whose: str) -> Handoff:
+    """What was given among an agent's `handoffs`."""
+    if isinstance(given, Handoff):
+        _name(given.tool_name, f"agent {whose!r}: the handoff to {given.agent_name!r}")
+        return given
+    if isinstance(given, Agent):
+        return handoff(given)
+    msg = f"agent {whose!r}: {given!r} among its handoffs is neither an agent nor a handoff(agent, ...)."
+    raise UsageError(msg, agent=whose)
+
+
+def _either(one: str | None, other: str | None, default: str) -> str:
+    return one if one is not None else other if other is not None else default
+
+
+def _name(name: str, where: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        msg = f"{where}: tool_name={name!r}: models take only names of up to 64 letters, digits, '_' and '-' (ASCII); give tool_name=."
+        raise UsageError(msg)
+    return name
+
+
+def _invocation(agent: Agent, on_handoff: Any, input_type: Any, where: str) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, Any]]:
+    """What calls the callback, and the schema of its input."""
+    if on_handoff is not None and not callable(on_handoff):
+        msg = f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the context{', and the input' if input_type is not None else ''}."
+        raise UsageError(msg)
+    if input_type is None:
+        if on_handoff is not None:
+            _check_takes(on_handoff, 1, where)
+        return _Plain(agent, on_handoff), ensure_strict_json_schema({})
+    if on_handoff is None:
+        msg = f"{where}: input_type={input_type!r} without on_handoff: give a function on_handoff(context, input), which gets the input."
+        raise UsageError(msg)
+    _check_takes(on_handoff, 2, where)
+    from ..tools.function_schema import schema_of  # noqa: PLC0415 -- brings pydantic
+
+    adapter, schema = schema_of(input_type, f"{where}: input_type")
+    try:
+        strict = ensure_strict_json_schema(schema)
+    except UsageError as error:
+        msg = f"{where}: input_type={input_type!r} cannot be described in strict form: {error}"
+        raise UsageError(msg) from error
+    return _Typed(agent, on_handoff, adapter, strict), strict
+
+
+def _check_takes(function: Callable[..., Any], count: int, where: str) -> None:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return  # of something built in nothing is known
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    if needed or len(positional) > count or (len(positional) < count and not takes_any):
+        wanted = "on_handoff(context)" if count == 1 else "on_handoff(context, input)"
+        why = "without an input_type" if count == 1 else "with an input_type"
+        msg = f"{where}: on_handoff has {len(parameters)} parameters; {why} it is called as {wanted}."
+        raise UsageError(msg)
+
+
+class _Plain:
+    """Hands over to one agent, without input."""
+
+    def __init__(self, agent: Agent, callback: Callable[..., Any] | None) -> None:
+        self.agent = agent
+        self._callback = callback
+
+    async def __call__(self, context: RunContext, input_json: str | None = None) -> Agent:
+        del input_json
+        if self._callback is not None:
+            await _called(self._callback, self.agent, context)
+        return self.agent
+
+
+class _Typed:
+    """Hands over to one agent, with an input."""
+
+    def __init__(self, agent: Agent, callback: Callable[..., Any], adapter: Any, schema: Mapping[str, Any]) -> None:
+        self.agent = agent
+        self._callback = callback
+        self._adapter = adapter
+        self._schema = schema
+
+    async def __call__(self, context: RunContext, input_json: str | None = None) -> Agent:
+        if not input_json:
+            msg = f"the handoff to {self.agent.name} needs arguments, and there are none"
+            raise ModelBehaviorError(msg)
+        from ..tools.function_schema import explain  # noqa: PLC0415 -- it is there already
+
+        try:
+            value = self._adapter.validate_json(input_json, strict=True)
+        except ValueError as error:
+            msg = f"arguments of the handoff to {self.agent.name} are not valid: {explain(error, self._schema)}"
+            raise ModelBehaviorError(msg) from error
+        await _called(self._callback, self.agent, context, value)
+        return self.agent
+
+
+async def _called(callback: Callable[..., Any], agent: Agent, *args: Any) -> None:
+    try:
+        await settled(callback(*args))
+    except (asyncio.CancelledError, Exception) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # it was cancelled from outside
+        msg = f"on_handoff of the handoff to {agent.name!r} raised {type(error).__name__}: {text_of(error)}"
+        raise HandoffError(msg) from error

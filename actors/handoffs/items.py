@@ -1,0 +1,234 @@
+"""What an input filter of a handoff is given, and what it gives back: a conversation as a list of items.
+
+An item is a mapping with the keys of OpenAI's Responses (`type`, `role`, `content`, `name`, `arguments`, `call_id`, `output`), and has an attribute
+`type` that says what it was in the run. What a filter puts in may be plain dicts.
+
+Owns: the way from messages to items, and back: no call without its result, and no result without its call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...runtime.agent.run_context import RunContext
+from ...runtime.data.chat import Message, Part, ToolCall
+from ...runtime.errors import UsageError
+
+__all__ = ["HandoffInputData", "Item", "as_messages", "input_history_of", "items_of"]
+
+_ROLES: Final = ("system", "developer", "user", "assistant")
+
+
+class Item(dict[str, Any]):
+    """One thing that was said or done. Read it as a mapping; `type` is what it was in the run."""
+
+    __slots__ = ("agent_name", "source", "type")
+
+    def __init__(self, raw: Mapping[str, Any], kind: str, source: Message | None = None, agent_name: str | None = None) -> None:
+        super().__init__(raw)
+        self.type = kind
+        self.source = source  # the message that it is a part of
+        self.agent_name = agent_name
+
+    @property
+    def raw_item(self) -> dict[str, Any]:
+        """Itself, as a plain dict."""
+        return dict(self)
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        content = self.get("content", self.get("output", ""))
+        return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+    def copy(self) -> Item:
+        return Item(self, self.type, self.source, self.agent_name)
+
+    def __repr__(self) -> str:
+        return f"Item({self.type}: {dict.__repr__(self)})"
+
+    def is_unchanged(self) -> bool:
+        """Whether it still says what its message does."""
+        return self.source is not None and any(dict.__eq__(self, other) for other in _split(self.source, None, frozenset()))
+
+
+@dataclass(frozen=True)
+class HandoffInputData:
+    """What the agent that takes over would be given: a filter returns it changed, by `clone(...)`."""
+
+    input_history: str | tuple[Any, ...]
+    """What the run was asked: a text, or items."""
+    pre_handoff_items: tuple[Any, ...] = ()
+    """What was said and done before the reply that hands over."""
+    new_items: tuple[Any, ...] = ()
+    """That reply, and the results of its calls; the handoff among them."""
+    run_context: RunContext | None = None
+    """The run's, with `context`, `session`, `get`, `set` and `delete`."""
+
+    def clone(self, **changes: Any) -> HandoffInputData:
+        """A copy with these changes."""
+        return dataclasses.replace(self, **changes)
+
+
+def items_of(messages: Iterable[Message], agent_name: str | None = None, handoffs: frozenset[str] = frozenset()) -> tuple[Item, ...]:
+    """The messages as items. `handoffs` are the names of the tools that hand over."""
+    return tuple(item for message in messages for item in _split(message, agent_name, handoffs))
+
+
+def _split(message: Message, agent_name: str | None, handoffs: frozenset[str]) -> list[Item]:
+    if message.role == "tool":
+        kind = "handoff_output_item" if message.tool_name in handoffs else "tool_call_output_item"
+        raw: dict[str, Any] = {"type": "function_call_output", "call_id": message.tool_call_id, "output": _content(message)}
+        return [Item(raw, kind, message, agent_name)]
+    if message.role != "assistant":
+        return [Item({"type": "message", "role": message.role, "content": _content(message)}, "message_input_item", message, agent_name)]
+    items = []
+    if message.reasoning:
+        items.append(Item({"type": "reasoning", "content": message.reasoning}, "reasoning_item", message, agent_name))
+    if message.content or not message.tool_calls:
+        items.append(Item({"type": "message", "role": "assistant", "content": _content(message)}, "message_output_item", message, agent_name))
+    for call in message.tool_calls:
+        raw = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        items.append(Item(raw, "handoff_call_item" if call.name in handoffs else "tool_call_item", message, agent_name))
+    return items
+
+
+def _content(message: Message) -> Any:
+    return message.content if isinstance(message.content, str) else list(message.content)
+
+
+def input_history_of(messages: Sequence[Message]) -> str | tuple[Item, ...]:
+    """What a run was asked: the text, if it is one user message with nothing but text, and else items."""
+    if len(messages) == 1 and messages[0].role == "user" and isinstance(messages[0].content, str):
+        return messages[0].content
+    return items_of(messages)
+
+
+def as_messages(data: HandoffInputData, whose: str) -> tuple[Message, ...]:
+    """What is in there, as messages; calls and results that have lost their counterparts are left out. `whose` begins the error, if something is no item."""
+    history = data.input_history
+    if isinstance(history, str):
+        history = (Message.user(history),) if history else ()
+    builder = _Builder(whose)
+    for item in (*history, *data.pre_handoff_items, *data.new_items):
+        builder.add(item)
+    return _paired(builder.messages())
+
+
+class _Builder:
+    """Puts messages together from items: what was one reply is one again."""
+
+    def __init__(self, whose: str) -> None:
+        self._whose = whose
+        self._groups: list[tuple[Message | None, list[Any]]] = []
+
+    def add(self, item: Any) -> None:
+        if isinstance(item, Message):
+            self._groups.append((None, [item]))
+            return
+        if not isinstance(item, Mapping):
+            msg = f"{self._whose} has {item!r} among its items: give Items, dicts with a role or a type, or Messages."
+            raise UsageError(msg)
+        source = getattr(item, "source", None)
+        if self._groups:
+            before, items = self._groups[-1]
+            same = source is before if source is not None else before is None and _is_call(item) and not isinstance(items[-1], Message) and _is_call(items[-1])
+            if same and not _is_result(item):
+                items.append(item)
+                return
+        self._groups.append((source, [item]))
+
+    def messages(self) -> list[Message]:
+        return [self._whole(source, items) for source, items in self._groups]
+
+    def _whole(self, source: Message | None, items: list[Any]) -> Message:
+        if isinstance(items[0], Message):
+            return items[0]
+        if source is not None and len(items) == len(_split(source, None, frozenset())) and all(item.is_unchanged() for item in items):
+            return source
+        first = items[0]
+        if _is_result(first):
+            output = first.get("output", "")
+            content = self._readable(first, output) if isinstance(output, str | list | tuple) else json.dumps(output, default=str, ensure_ascii=False)
+            return Message("tool", content, (), str(first.get("call_id") or ""), "" if source is None else source.tool_name or "")
+        calls = tuple(self._call(item) for item in items if _is_call(item))
+        said = [item for item in items if not _is_call(item) and item.get("type") != "reasoning"]
+        reasoning = next((self._text(item) for item in items if item.get("type") == "reasoning"), None)
+        if calls or reasoning is not None:
+            return Message("assistant", self._content(said[0]) if said else "", calls, reasoning=reasoning)
+        role = first.get("role")
+        if role not in _ROLES or first.get("tool_calls"):
+            what = "its calls and their results are items of their own: function_call and function_call_output" if first.get("tool_calls") else ""
+            msg = f"{self._whose} has {dict(first)!r} among its items: {what or 'a message needs a role: system, user or assistant'}."
+            raise UsageError(msg)
+        return Message("system" if role == "developer" else role, self._content(first))
+
+    def _call(self, item: Mapping[str, Any]) -> ToolCall:
+        name, arguments = item.get("name"), item.get("arguments") or "{}"
+        if not isinstance(name, str) or not isinstance(arguments, str):
+            msg = f"{self._whose} has {dict(item)!r} among its items: a function_call needs a name, and arguments as a text of JSON."
+            raise UsageError(msg)
+        return ToolCall(str(item.get("call_id") or ""), name, arguments)
+
+    def _text(self, item: Mapping[str, Any]) -> str:
+        content = self._content(item)
+        return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+    def _content(self, item: Mapping[str, Any]) -> str | tuple[Part, ...]:
+        return self._readable(item, item.get("content"))
+
+    def _readable(self, item: Mapping[str, Any], content: Any) -> str | tuple[Part, ...]:
+        """A text, or parts. Those of OpenAI's own kind are read for their text."""
+        if content is None or isinstance(content, str):
+            return content or ""
+        if not isinstance(content, list | tuple):
+            msg = f"{self._whose} has {dict(item)!r} among its items: its content is neither a text nor a list of parts."
+            raise UsageError(msg)
+        if content and all(isinstance(part, Part) for part in content):
+            return tuple(content)
+        return "".join(str(part.get("text", "")) if isinstance(part, Mapping) else str(getattr(part, "text", part)) for part in content)
+
+
+def _is_call(item: Any) -> bool:
+    return bool(item.get("type") == "function_call")
+
+
+def _is_result(item: Any) -> bool:
+    return bool(item.get("type") == "function_call_output")
+
+
+def _paired(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages, each call with its result right behind it: without calls that have no result after them, and without results that have no call."""
+    results: dict[str | None, deque[tuple[int, Message]]] = {}
+    for place, message in enumerate(messages):
+        if message.role == "tool":
+            results.setdefault(message.tool_call_id, deque()).append((place, message))
+    whole: list[Message] = []
+    for place, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        if not message.tool_calls:
+            if message.content or message.reasoning is None:  # thoughts alone are no message
+                whole.append(message)
+            continue
+        kept: list[ToolCall] = []
+        answers: list[Message] = []
+        for call in message.tool_calls:
+            waiting = results.get(call.id, deque())
+            while waiting and waiting[0][0] < place:
+                waiting.popleft()  # it stands before its call
+            if waiting:
+                kept.append(call)
+                answer = waiting.popleft()[1]
+                answers.append(answer if answer.tool_name else dataclasses.replace(answer, tool_name=call.name))
+        if len(kept) == len(message.tool_calls):
+            whole.append(message)
+        elif kept or message.content:
+            whole.append(dataclasses.replace(message, tool_calls=tuple(kept)))
+        whole += answers
+    return tuple(whole)

@@ -1,0 +1,153 @@
+"""One handoff, from its call to the agent that takes over.
+
+Owns: the order of it: the callback, the event, the hooks, the input filter. What is recorded of it is the event; a run that goes on behind that does
+the rest again, and does not call the callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.hooks import call_hooks
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message, ToolCall
+from ...runtime.data.events import AgentEvent
+from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
+from ...runtime.maybe_await import settled
+from ...runtime.tracing import Span, span
+from ..agent import Agent
+from .filters import nest_history
+from .handoff import Handoff, transfer_message
+from .items import HandoffInputData, as_messages, input_history_of, items_of
+
+if TYPE_CHECKING:
+    from .rules import HandoffRules
+
+__all__ = ["conversation", "filtered_input", "follow_again", "hand_off"]
+
+
+async def hand_off(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall, rivals: Sequence[str], *, raises: bool) -> bool:
+    """Hand over. Returns False if that cannot be, because the model has called it wrongly and is to try again; `rivals` are the others that it has called."""
+    node, run = context.node, context.run
+    with span("handoff", from_agent=node.name, to_agent=handoff.agent_name) as opened:
+        if rivals:
+            named = (rules.handoffs.get(name) for name in rivals)
+            opened.set(requested_agents=[handoff.agent_name, *(name if one is None else one.agent_name for name, one in zip(rivals, named, strict=True))])
+            opened.fail("several handoffs were requested at once")
+        try:
+            target = await _target(handoff, context, call, opened)
+        except ModelBehaviorError as error:
+            error.agent, error.run, error.message = node.name, context.run_id, call
+            if raises:
+                raise
+            await context.emit(AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name)))
+            return False
+        result = Message.tool(handoff.get_transfer_message(target), call.id, call.name)
+        if rules.output_key is not None:
+            context.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
+        await context.emit(AgentEvent.of(result, context.hand_over(target)))
+        if run.hooks is not None or node.agent.hooks is not None:
+            await asyncio.gather(
+                call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
+                call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
+            )
+        await _prepare(context, rules, handoff, call, target)
+    return True
+
+
+async def _target(handoff: Handoff, context: AgentContext, call: ToolCall, opened: Span) -> Agent:
+    where: dict[str, Any] = {"run": context.run_id, "agent": context.agent_name, "message": call}
+    try:
+        target = await settled(handoff.on_invoke_handoff(context.run, call.arguments))
+    except (HandoffError, ModelBehaviorError) as error:
+        opened.fail(str(error))
+        error.run, error.agent = error.run or context.run_id, error.agent or context.agent_name
+        raise
+    except Exception as error:
+        opened.fail(text_of(error))
+        msg = f"the handoff {call.name} failed: {type(error).__name__}: {text_of(error)}"
+        raise HandoffError(msg, **where) from error
+    if not isinstance(target, Agent):
+        msg = f"the handoff {call.name} came to {target!r}: its on_invoke_handoff has to return an agent."
+        raise HandoffError(msg, **where)
+    opened.set(to_agent=target.name)
+    return target
+
+
+async def follow_again(context: AgentContext, rules: HandoffRules, said: Sequence[Message]) -> None:
+    """The run goes on behind a handoff that is recorded: find out again to whom, and what he is given."""
+    last = said[-1]
+    handoff = rules.handoffs.get(last.tool_name or "")
+    if handoff is None or handoff.mode == "call" or last.text != transfer_message(context.invocation.transfer or ""):
+        return  # it was another kind of transfer
+    call = next(call for message in reversed(said) for call in message.tool_calls if call.id == last.tool_call_id)
+    if handoff.agent is None:
+        why = "which chooses the agent when it is called: it cannot be found again"
+        msg = f"the run was about to hand over by {handoff.tool_name}, {why}. Give the Handoff agent=."
+        raise HandoffError(msg, run=context.run_id, agent=context.agent_name)
+    context.hand_over(handoff.agent)
+    await _prepare(context, rules, handoff, call, handoff.agent)
+
+
+async def _prepare(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent) -> None:
+    """What the agent that takes over is given, if that is not just the conversation as it was said."""
+    messages = await filtered_input(context, rules, handoff, call)
+    if messages is not None:
+        context.hand_over(target, AgentInput(messages, context.streaming))
+
+
+async def filtered_input(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[Message, ...] | None:
+    """What the handoff makes of the conversation; None if it changes nothing."""
+    chosen = handoff.input_filter if handoff.input_filter is not None else context.run.handoff_input_filter
+    nests = rules.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
+    payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
+    if chosen is None and not nests:
+        return (*payload, *conversation(context, handoff)) if payload else None
+    data = _input_data(context, calls=handoff.mode == "call")
+    if chosen is not None:
+        name = getattr(chosen, "__name__", None) or repr(chosen)
+        whose = f"the input filter {name} of the handoff {handoff.tool_name}"
+        try:
+            data = await settled(chosen(data))
+        except Exception as error:
+            msg = f"{whose} raised {type(error).__name__}: {text_of(error)}"
+            raise HandoffError(msg, run=context.run_id, agent=context.agent_name) from error
+        if not isinstance(data, HandoffInputData):
+            msg = f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes it."
+            raise UsageError(msg, run=context.run_id, agent=context.agent_name)
+    else:
+        whose = f"the handoff {handoff.tool_name}"
+    if nests:
+        data = nest_history(data)
+    return (*payload, *as_messages(data, whose))
+
+
+def conversation(context: AgentContext, handoff: Handoff) -> tuple[Message, ...]:
+    """All that the agent was given, and what it has said; but for calls that have no result yet."""
+    return as_messages(_input_data(context, calls=handoff.mode == "call"), "the conversation")
+
+
+def _input_data(context: AgentContext, *, calls: bool) -> HandoffInputData:
+    """The conversation, as an input filter is given it."""
+    handoffs = _handoff_names(context)
+    invocation, given, said = context.invocation, context.given.messages, context.invocation.messages
+    asked = invocation.given.messages if invocation.told_from is not None and invocation.given is not None else given
+    turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
+    before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], context.agent_name, handoffs))
+    # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.
+    new = said[turn : turn + 1] if calls else said[turn:]
+    return HandoffInputData(input_history_of(asked), before, items_of(new, context.agent_name, handoffs), context.run)
+
+
+def _handoff_names(context: AgentContext) -> frozenset[str]:
+    """The tools by which agents of this run hand over: the one at work, and those whose calls may be in the conversation."""
+    found: set[str] = set()
+    for tree in context.node.root.trees():
+        for node in tree.walk():
+            rules: HandoffRules | None = getattr(node.kept, "rules", None)
+            if rules is not None:
+                found.update(name for name, one in rules.handoffs.items() if one.mode == "transfer")
+    return frozenset(found)

@@ -1,0 +1,136 @@
+"""Handing over: the one tool by which a model does it, what the model is told of the others, and agents that always hand over.
+
+Owns: the words of the transfer, the transfer and the exit tool, and `DeterministicTransfer`. It never carries a transfer out: that is the run supervisor's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, ClassVar, Final
+
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.history import TRANSFER_TOOL
+from ...runtime.agent.tree import INNER, Node
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message, ToolCall, new_id
+from ...runtime.data.events import AgentEvent, Exit, TransferToAgent
+from ...runtime.errors import UsageError, text_of
+from ..agent import Agent
+from ..tools.tool import Tool, ToolArgumentsError
+from ..tools.tool_context import ToolContext
+
+__all__ = ["DeterministicTransfer", "exit_tool", "text_argument", "transfer_instruction", "transfer_output", "transfer_tool"]
+
+_INSTRUCTION: Final = """Available other agents: {agents}
+
+Decision rule:
+- If you're best suited for the question according to your description: ANSWER
+- If another agent is better according its description: CALL '{tool}' function with their agent name
+
+When transferring: OUTPUT ONLY THE FUNCTION CALL"""
+
+
+def transfer_instruction(targets: Sequence[Node]) -> str:
+    """What a model is told of the agents to which it may hand over."""
+    agents = "".join(f"\n- Agent name: {node.name}\n  Agent description: {node.agent.description}" for node in targets)
+    return _INSTRUCTION.format(agents=agents, tool=TRANSFER_TOOL)
+
+
+def transfer_output(agent_name: str) -> str:
+    """The result of a transfer call."""
+    return f"successfully transferred to agent [{agent_name}]"
+
+
+async def _transfer(context: ToolContext, arguments: dict[str, Any]) -> str:
+    agent_name = text_argument(context, arguments, "agent_name")
+    context.send_action(TransferToAgent(agent_name))
+    return transfer_output(agent_name)
+
+
+async def _exit(context: ToolContext, arguments: dict[str, Any]) -> str:
+    context.send_action(Exit())
+    return text_argument(context, arguments, "final_result")
+
+
+def text_argument(context: ToolContext, arguments: dict[str, Any], name: str) -> str:
+    """The argument of that name. Raises, for the model to read, if it is no text."""
+    value = arguments[name]
+    if not isinstance(value, str):
+        msg = f"arguments of {context.tool_name} are not valid: {name}: should be a text (got {value!r})"
+        raise ToolArgumentsError(msg)
+    return value
+
+
+def _one_text(name: str, description: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+transfer_tool: Final = Tool(
+    name=TRANSFER_TOOL,
+    description="Transfer the question to another agent.",
+    parameters=_one_text("agent_name", "the name of the agent to transfer to"),
+    call=_transfer,
+    return_directly=True,
+)
+
+exit_tool: Final = Tool(
+    name="exit",
+    description="Exit the agent process and return the final result.",
+    parameters=_one_text("final_result", "the final result to return"),
+    call=_exit,
+    return_directly=True,
+)
+
+
+class DeterministicTransfer(Agent):
+    """An agent that hands over when it has come to its end: not after an exit, an interrupt or an error. It bears the name of the one it wraps.
+
+    Of several in `to`, all are announced, and the last is followed.
+    """
+
+    reports_failure: ClassVar[bool] = False
+    """Whether it hands over also after it has failed, and says what happened."""
+
+    def __init__(self, agent: Agent, to: Sequence[str]) -> None:
+        if not isinstance(agent, Agent):
+            msg = f"DeterministicTransfer({agent!r}, ...): give an Agent."
+            raise UsageError(msg)
+        targets = (to,) if isinstance(to, str) else tuple(to)
+        if not targets:
+            msg = f"DeterministicTransfer({agent.name!r}, to=[]): name at least one agent to hand over to."
+            raise UsageError(msg, agent=agent.name)
+        super().__init__(name=agent.name, description=agent.description, disallow_transfer_to_parent=agent.disallow_transfer_to_parent)
+        self.wrapped = agent
+        self.to = targets
+
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        invocation = context.invocation
+        # What it says itself is counted: it goes on behind what it has said.
+        said = len(invocation.messages)
+        if not context.state.get("played"):
+            given = None if invocation.given is None else input  # with what was told it beside that
+            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, INNER, given=given)
+            told = self.reports_failure and outcome.kind == "failed"
+            if outcome.kind != "finished" and not told:
+                return
+            context.state["played"] = True
+            invocation.broke = invocation.broke or outcome.broke
+            if told and outcome.error is not None:
+                context.state["reports"] = 1
+                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
+        skipped = said - context.state.get("reports", 0)
+        for index, target in enumerate(self.to):
+            if skipped >= 2 * index + 2:
+                continue
+            if skipped == 2 * index + 1:
+                call = invocation.messages[-1].tool_calls[0]
+            else:
+                call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
+                yield AgentEvent.of(Message.assistant("", (call,)))
+            yield AgentEvent.of(Message.tool(transfer_output(target), call.id, TRANSFER_TOOL), TransferToAgent(target))

@@ -1,0 +1,81 @@
+"""The functions that one reply calls, one after the other.
+
+Owns: what becomes of each call: the message that the model is told, who is to follow, which context variables change. A function that is `async def` is
+awaited by whoever goes on with the round. It must never take a handover or a change of the context variables any further than its own response.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+from .call_state import VARIABLES
+from .types import AgentFunction, Response
+from .util import debug_print
+
+if TYPE_CHECKING:
+    from .core import Swarm
+
+__all__ = ["Calls"]
+
+_NOTHING: Final = object()
+
+
+class Calls:
+    """One round of calls. `go_on` until it returns None; `response` is what has come of it."""
+
+    __slots__ = ("_call", "_calls", "_debug", "_functions", "_swarm", "_variables", "response")
+
+    def __init__(self, swarm: Swarm, tool_calls: Sequence[Any], functions: Sequence[AgentFunction], context_variables: Any, debug: bool) -> None:  # noqa: FBT001 -- Swarm's
+        self._swarm = swarm
+        self._calls = deque(tool_calls)
+        self._functions = {function.__name__: function for function in functions}
+        self._variables = context_variables
+        self._debug = debug
+        self._call: Any = None  # the one whose result is awaited
+        self.response = Response()
+
+    def go_on(self, awaited: Any = _NOTHING) -> Awaitable[Any] | None:
+        """Make the calls, up to one that returns something to be awaited, which is returned: go on with its result."""
+        if awaited is not _NOTHING:
+            self._note(awaited)
+        while self._calls:
+            self._call = self._calls.popleft()
+            name = self._call.function.name
+            function = self._functions.get(name)
+            if function is None:
+                debug_print(self._debug, f"Tool {name} not found in function map.")
+                self._tell(f"Error: Tool {name} not found.")
+                continue
+            arguments = json.loads(self._call.function.arguments)
+            debug_print(self._debug, f"Processing tool call: {name} with arguments {arguments}")
+            if _takes_variables(function):
+                arguments[VARIABLES] = self._variables
+            returned = function(**arguments)
+            if inspect.isawaitable(returned):
+                return returned
+            self._note(returned)
+        return None
+
+    def _note(self, returned: Any) -> None:
+        result = self._swarm.handle_function_result(returned, self._debug)
+        self._tell(result.value)
+        self.response.context_variables.update(result.context_variables)
+        if result.agent:
+            self.response.agent = result.agent
+
+    def _tell(self, content: str) -> None:
+        call = self._call
+        self.response.messages.append({"role": "tool", "tool_call_id": call.id, "tool_name": call.function.name, "content": content})
+
+
+def _takes_variables(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter for them: by its signature, or by its own code, where that says it is another function's."""
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and VARIABLES in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return True
+    return VARIABLES in inspect.signature(function).parameters

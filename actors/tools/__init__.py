@@ -1,0 +1,16 @@
+"""A function as a tool.
+
+Owns what a model is told of a function, the checking of what it sends, and the context that a call is given. Its files, each importing only from
+those above it:
+
+    signature       what can be read off a function without pydantic
+    docstrings      descriptions of parameters, from the docstring
+    strict_schema   a JSON schema in the form that models want
+    function_schema arguments: their schema, and their validation
+    tool_context    what a tool is given
+    tool            what an agent can call
+    tool_result     what the model is told of a result
+    approval        calls that need an approval first
+
+It must never decide which tools are called, or in which order: that is `chat_agent/`.
+"""

@@ -1,0 +1,77 @@
+"""Calls that somebody has to approve first.
+
+Owns: what is asked, the answers that there are, and what becomes of the call by them. Nobody is asked to approve what cannot be called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...runtime.codec.pack import register_type
+from ...runtime.data.chat import ToolCall
+from ...runtime.errors import ToolError
+from ...runtime.maybe_await import settled
+from .tool import Tool
+from .tool_context import ToolContext
+
+__all__ = ["ApprovalRequest", "Approve", "Denied", "Deny", "approved"]
+
+
+class Denied(ToolError):
+    """Somebody has said no. That is an answer, and no failure of the tool: the model is told, whatever becomes of errors."""
+
+
+@register_type(name="Approve")
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """The call may be made; with these arguments, if there are any: as JSON text, or as what is to be such."""
+
+    arguments: str | Mapping[str, Any] | None = None
+
+
+@register_type(name="Deny")
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The call must not be made; the model is told, and why."""
+
+    reason: str = ""
+
+
+@register_type(name="ApprovalRequest")
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What an interrupt says of a call that needs approval."""
+
+    tool_name: str
+    arguments: str
+
+    def check_answer(self, data: Any) -> str | None:
+        """What is wrong with an answer; None if it is one."""
+        if isinstance(data, bool | Approve | Deny):
+            return None
+        return f"the call of {self.tool_name!r} waits to be approved, and {data!r} is no answer. Give True, False, Approve(arguments=...) or Deny(reason)."
+
+
+async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall:
+    """The call as it may be made. Interrupts the run if nobody was asked yet; raises ToolError, for the model to read, if it was denied."""
+    needed = tool.needs_approval
+    if not needed:
+        return call
+    if not context.was_approved:
+        tool.check_arguments(call.arguments)
+        if callable(needed):
+            needed = await settled(needed(context, json.loads(call.arguments or "{}")))
+        if not needed:
+            return call
+    answer = context.approval(ApprovalRequest(call.name, call.arguments))
+    if answer is False or isinstance(answer, Deny):
+        reason = answer.reason if isinstance(answer, Deny) else ""
+        msg = f"the call of {call.name} was denied{f': {reason}' if reason else ''}"
+        raise Denied(msg, agent=context.agent_name, message=call)
+    if isinstance(answer, Approve) and answer.arguments is not None:
+        given = answer.arguments
+        return ToolCall(call.id, call.name, given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False))
+    return call

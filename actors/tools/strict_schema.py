@@ -1,0 +1,207 @@
+"""Makes a JSON schema one that a provider can hold its model to.
+
+Owns: the rules of strict mode. The schema that it is given is never changed, and what strict mode cannot express is refused, never quietly altered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...runtime.errors import UsageError
+
+__all__ = ["ensure_strict_json_schema", "has_untyped_property"]
+
+_MOST_LEVELS: Final = 100
+_MOST_NODES: Final = 100_000
+_ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"))
+_TYPING: Final = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "properties"))
+
+
+def ensure_strict_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema in strict form, as a new dict: every object closed, all of its properties required.
+
+    `UsageError` says what strict mode cannot express, and where; `TypeError`, that it is no schema.
+    """
+    if not isinstance(schema, Mapping):
+        msg = f"a JSON schema is a dict, and this is {schema!r}"
+        raise TypeError(msg)
+    if not schema:
+        return {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
+    strict = _Walk(schema).node(schema, "#", 0, ())
+    kind = strict.get("type")
+    if "anyOf" in strict:
+        raise UsageError("#: the root of a strict schema must be one object, not a choice (anyOf); put the choice into a property.")
+    if strict.get("nullable") is True or kind == "null" or (isinstance(kind, list) and "null" in kind):
+        raise UsageError("#: the root of a strict schema must not be nullable; make a property nullable instead.")
+    return strict
+
+
+def has_untyped_property(schema: Any) -> bool:
+    """Whether there is a property or an item of which the schema does not say what it is: `Any`, or no annotation at all."""
+    if not isinstance(schema, Mapping):
+        return schema is True
+    within: list[Any] = []
+    for key in ("properties", "$defs", "definitions"):
+        within.extend(schema.get(key, {}).values())
+    within.extend(schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), Mapping))
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        within.extend(schema.get(key, ()))
+    if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
+        return True
+    return any(not isinstance(one, Mapping) or not _TYPING & one.keys() or has_untyped_property(one) for one in within)
+
+
+class _Walk:
+    """One pass over one schema, and how far it has come."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._nodes = 0
+
+    def node(self, schema: Any, where: str, level: int, inlined: tuple[str, ...]) -> dict[str, Any]:
+        """`inlined` are the references that have been replaced by what they stand for, on the way down to here."""
+        if not isinstance(schema, Mapping):
+            msg = f"{where}: a JSON schema is a dict, and this is {schema!r}"
+            raise TypeError(msg)
+        self._count(where, level)
+        node = dict(schema)
+        _drop_null_default(node)
+        while "$ref" in node or ("allOf" in node and len(_list_of(node["allOf"], f"{where}/allOf")) == 1):
+            if "$ref" not in node:
+                _merge_all_of(node, where)
+                self._count(where, level)
+            elif len(node) == 1:
+                self._check_lone(node, where)
+                return node
+            else:
+                inlined = self._follow(node["$ref"], where, inlined)
+                node = {**self._target(node["$ref"], where), **_siblings(node, where)}
+            _drop_null_default(node)
+        _join_one_of(node, where)
+        self._close(node, where)
+        self._descend(node, where, level, inlined)
+        return node
+
+    def _count(self, where: str, level: int) -> None:
+        self._nodes += 1
+        if level > _MOST_LEVELS:
+            msg = f"{where}: the schema is nested more than {_MOST_LEVELS} levels deep."
+            raise UsageError(msg)
+        if self._nodes > _MOST_NODES:
+            msg = f"{where}: the schema has more than {_MOST_NODES} nodes, references followed."
+            raise UsageError(msg)
+
+    def _close(self, node: dict[str, Any], where: str) -> None:
+        kind = node.get("type")
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind) and "properties" not in node:
+            return
+        if node.setdefault("additionalProperties", False) is not False:
+            msg = (
+                f"{where}: an object with additionalProperties (a dict of any keys, or extra='allow') cannot be strict; "
+                "name its properties, or do without strict."
+            )
+            raise UsageError(msg)
+        properties = node.get("properties", {})
+        if not isinstance(properties, Mapping):
+            msg = f"{where}/properties: must be a dict, and is {properties!r}"
+            raise TypeError(msg)
+        node["properties"] = properties
+        node["required"] = list(properties)
+
+    def _descend(self, node: dict[str, Any], where: str, level: int, inlined: tuple[str, ...]) -> None:
+        for key in ("properties", "$defs", "definitions"):
+            if key in node:
+                if not isinstance(node[key], Mapping):
+                    msg = f"{where}/{key}: must be a dict, and is {node[key]!r}"
+                    raise TypeError(msg)
+                node[key] = {name: self.node(one, f"{where}/{key}/{name}", level + 1, inlined) for name, one in node[key].items()}
+        items = node.get("items")
+        if isinstance(items, Mapping):
+            node["items"] = self.node(items, f"{where}/items", level + 1, inlined)
+        for key in ("anyOf", "allOf"):
+            if key in node:
+                node[key] = [self.node(one, f"{where}/{key}/{place}", level + 1, inlined) for place, one in enumerate(_list_of(node[key], f"{where}/{key}"))]
+
+    def _check_lone(self, node: Mapping[str, Any], where: str) -> None:
+        """A lone reference stays as it is, once it is known to lead somewhere."""
+        followed: tuple[str, ...] = ()
+        while len(node) == 1 and "$ref" in node:
+            followed = self._follow(node["$ref"], where, followed)
+            node = self._target(node["$ref"], where)
+
+    def _follow(self, reference: Any, where: str, followed: tuple[str, ...]) -> tuple[str, ...]:
+        self._count(where, 0)
+        if reference in followed:
+            msg = f"{where}: the reference {reference!r} is circular: {' -> '.join([*followed, reference])}. Strict mode cannot inline it."
+            raise UsageError(msg)
+        return (*followed, reference)
+
+    def _target(self, reference: Any, where: str) -> dict[str, Any]:
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            msg = f"{where}: the reference {reference!r} is not a local one; only those within the schema ('#/$defs/Name') can be followed."
+            raise UsageError(msg)
+        target: Any = self._root
+        for step in reference.split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(target, Mapping) or key not in target:
+                msg = f"{where}: the reference {reference!r} leads nowhere: there is no {key!r}."
+                raise UsageError(msg)
+            target = target[key]
+        if not isinstance(target, Mapping):
+            msg = f"{where}: the reference {reference!r} leads to {target!r}, which is no schema."
+            raise TypeError(msg)
+        return dict(target)
+
+
+def _siblings(node: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What stands beside a reference: it may say more about what it refers to, and must not change it."""
+    beside = {key: value for key, value in node.items() if key != "$ref"}
+    if other := sorted(beside.keys() - _ANNOTATIONS - {"$defs", "definitions"}):
+        msg = f"{where}: beside the reference {node['$ref']!r} stands {', '.join(other)}; strict mode allows only annotations there, such as description."
+        raise UsageError(msg)
+    return beside
+
+
+def _merge_all_of(node: dict[str, Any], where: str) -> None:
+    """Merge the one entry of `allOf` into its parent. A reference in it is the parent's from then on."""
+    (entry,) = node.pop("allOf")
+    if not isinstance(entry, Mapping):
+        msg = f"{where}/allOf/0: a JSON schema is a dict, and this is {entry!r}"
+        raise TypeError(msg)
+    for key, value in entry.items():
+        if key not in node:
+            node[key] = value
+        elif key not in _ANNOTATIONS and not _json_equal(node[key], value):
+            msg = f"{where}: allOf says {key}={value!r}, and the schema around it {node[key]!r}; say it once."
+            raise UsageError(msg)
+
+
+def _drop_null_default(node: dict[str, Any]) -> None:
+    if node.get("default", ...) is None:
+        del node["default"]
+
+
+def _join_one_of(node: dict[str, Any], where: str) -> None:
+    if "oneOf" in node:
+        joined = [*_list_of(node.get("anyOf", []), f"{where}/anyOf"), *_list_of(node.pop("oneOf"), f"{where}/oneOf")]
+        node["anyOf"] = joined
+        node.pop("discriminator", None)  # it belongs to oneOf, and strict mode does not know it
+
+
+def _list_of(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        msg = f"{where}: must be a list, and is {value!r}"
+        raise TypeError(msg)
+    return list(value)
+
+
+def _json_equal(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1 is 1.0, and is not true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_json_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_json_equal, one, other))
+    return bool(one == other)

@@ -1,0 +1,303 @@
+"""What an agent can call.
+
+Owns: `Tool`, and `@tool`, which makes one of a function. A tool is shared by all runs that use it: it is never changed, and holds nothing of a call.
+Timeout, retries and approval are data here; whoever calls the tool carries them out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import WRAPPER_ASSIGNMENTS, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, overload
+
+from ...runtime.errors import ToolError, UsageError
+from ...runtime.models.protocol import ToolSpec
+from .docstrings import Docstring, read_docstring
+from .signature import Signature, read_signature
+from .strict_schema import ensure_strict_json_schema, has_untyped_property
+from .tool_context import ToolContext
+
+if TYPE_CHECKING:
+    from .function_schema import FunctionArguments
+
+__all__ = ["Tool", "ToolArgumentsError", "tool"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class ToolArgumentsError(ToolError):
+    """The model's arguments are not valid. The text is one line, for the model: nothing has been called."""
+
+
+class _Arguments(Protocol):
+    schema: dict[str, Any]
+
+    def parse(self, text: str) -> Any: ...
+
+
+class Tool:
+    """Something that an agent can call, made by `@tool` or by hand.
+
+    By hand, `parameters` is a JSON schema, or a pydantic model, a dataclass or a TypedDict; `call(context, arguments)`, def or async def, is given a
+    dict or an instance of it. Of a JSON schema only is checked that what is required is there and what is not allowed is not: the rest is up to `call`.
+
+    `strict` (the default) means: strict where the schema allows it. Where it does not, for a `dict[str, int]`, or for a parameter without annotation, the
+    model is shown the schema as it is, and `spec.strict` is False; the arguments are validated all the same. A plain def runs in a worker thread.
+    """
+
+    plays_agent: ClassVar[bool] = False
+    """Whether a call of it is the work of an agent, which the run knows of."""
+
+    name: str
+    description: str
+    strict: bool
+    return_directly: bool
+    needs_approval: bool | Callable[..., Any]
+    timeout: float | None
+    retries: int
+    input_guardrails: Sequence[Callable[[Any], Any]]
+    output_guardrails: Sequence[Callable[[Any], Any]]
+    _call: Callable[..., Any]
+    _blocking: bool
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        parameters: Mapping[str, Any] | type | None = None,
+        call: Callable[[ToolContext, Any], Any],
+        strict: bool = True,
+        return_directly: bool = False,
+        needs_approval: bool | Callable[..., Any] = False,
+        timeout: float | None = None,
+        retries: int = 0,
+        input_guardrails: Sequence[Callable[[Any], Any]] = (),
+        output_guardrails: Sequence[Callable[[Any], Any]] = (),
+    ) -> None:
+        if not callable(call):
+            msg = f"tool {name}: call={call!r} cannot be called; give a def or async def that takes (context, arguments)."
+            raise UsageError(msg)
+        own = self.__dict__
+        own["_parameters"] = parameters
+        own["_call"] = call
+        own["_blocking"] = not _is_async(call)
+        own.update(name=name, description=description, strict=strict, return_directly=return_directly)
+        own.update(needs_approval=needs_approval, timeout=timeout, retries=retries)
+        own.update(input_guardrails=tuple(input_guardrails), output_guardrails=tuple(output_guardrails))
+        _check_options(self)
+        if not (parameters is None or isinstance(parameters, Mapping)):
+            _ = self._arguments  # whether it can be a schema is said here, not in the middle of a run
+
+    def __setattr__(self, name: str, value: object) -> None:
+        msg = f"tool {self.name}: {name} cannot be set: a tool is shared by all runs that use it. Make another one."
+        raise AttributeError(msg)
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool, as the model is told of it. Made once, when it is first asked for."""
+        known: ToolSpec | None = self.__dict__.get("_spec")
+        if known is None:
+            # Two threads may both make it: they make the same, and the first one stays.
+            known = self.__dict__.setdefault("_spec", self._make_spec())
+        return known
+
+    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+        """Call it with the arguments in that JSON text. Returns what it returns; raises `ToolArgumentsError`, or what it raises."""
+        value = self._parse(arguments)
+        result = await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value)
+        return await result if inspect.isawaitable(result) else result
+
+    def check_arguments(self, arguments: str) -> None:
+        """Raise `ToolArgumentsError`, if it could not be called with them."""
+        self._parse(arguments)
+
+    def _parse(self, text: str) -> Any:
+        if text and text.isspace():
+            text = ""
+        try:
+            return self._arguments.parse(text)
+        except ValueError as error:
+            from .function_schema import explain  # noqa: PLC0415 -- brings pydantic
+
+            msg = f"arguments of {self.name} are not valid: {explain(error, self._arguments.schema)}"
+            raise ToolArgumentsError(msg) from error
+
+    @property
+    def _arguments(self) -> Any:
+        known: _Arguments | None = self.__dict__.get("_made_arguments")
+        return known if known is not None else self.__dict__.setdefault("_made_arguments", self._make_arguments())
+
+    def _make_arguments(self) -> _Arguments:
+        from .function_schema import SchemaArguments, TypeArguments  # noqa: PLC0415 -- brings pydantic
+
+        parameters = self.__dict__["_parameters"]
+        if parameters is None or isinstance(parameters, Mapping):
+            return SchemaArguments(parameters or {}, self.name)
+        return TypeArguments(parameters, self.name)
+
+    def _make_spec(self) -> ToolSpec:
+        schema = self._arguments.schema
+        if self.strict and not has_untyped_property(schema):
+            try:
+                return ToolSpec(self.name, self.description, ensure_strict_json_schema(schema), strict=True)
+            except UsageError:  # strict where the schema allows it: here it does not
+                return ToolSpec(self.name, self.description, schema, strict=False)
+        return ToolSpec(self.name, self.description, schema, strict=False)
+
+
+class _FunctionTool(Tool):
+    """A tool that is a function, and can still be called as one."""
+
+    def __init__(self, function: Callable[..., Any], *, local_names: Mapping[str, Any], name: str | None, description: str | None, **options: Any) -> None:
+        own_name = name or _name_of(function)
+        if isinstance(function, type) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            kind = "a class" if isinstance(function, type) else "a generator"
+            msg = f"tool {own_name}: {function!r} is {kind}; a tool is a function that returns its result."
+            raise UsageError(msg)
+        own = self.__dict__
+        own["_function"] = function
+        super().__init__(name=own_name, description=description or "", call=function, **options)
+        signature = read_signature(function, own_name, local_names)
+        own["_signature"] = signature
+        if description is None:
+            own.pop("description")  # from here on it is the property below that answers
+        own["__wrapped__"] = function
+        for key in WRAPPER_ASSIGNMENTS:
+            if key != "__annotations__" and (value := getattr(function, key, None)) is not None:
+                own[key] = value
+        own.setdefault("__name__", own_name)
+        if not signature.is_plain:
+            _ = self._arguments  # a signature that cannot be a schema is said here, not in the middle of a run
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "description":  # read from the docstring when somebody asks, and then kept
+            return self.__dict__.setdefault("description", self._read_docstring().description)
+        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as if it were no tool."""
+        return self.__dict__["_function"](*args, **kwargs)
+
+    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+        values = self._parse(arguments)
+        own = self.__dict__
+        signature: Signature = own["_signature"]
+        for key in signature.contexts:
+            values[key] = context
+        function = own["_function"]
+        args: list[Any] = []
+        if signature.positional:
+            args, values = self._arguments.ordered(values)
+        # Bound here, so that an argument may be called `function` without meeting a parameter of run_blocking.
+        result = await context.run_blocking(partial(function, *args, **values)) if own["_blocking"] else function(*args, **values)
+        return await result if inspect.isawaitable(result) else result
+
+    def _read_docstring(self) -> Docstring:
+        function = self.__dict__["_function"]
+        if isinstance(function, partial):
+            function = function.func
+        text = function.__doc__ if inspect.isroutine(function) else type(function).__call__.__doc__ or type(function).__doc__
+        return read_docstring(text)
+
+    def _make_arguments(self) -> FunctionArguments:
+        from .function_schema import FunctionArguments  # noqa: PLC0415 -- brings pydantic
+
+        return FunctionArguments(self.__dict__["_signature"], self._read_docstring())
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    function: None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    strict: bool = True,
+    return_directly: bool = False,
+    needs_approval: bool | Callable[..., Any] = False,
+    timeout: float | None = None,
+    retries: int = 0,
+    input_guardrails: Sequence[Callable[[Any], Any]] = (),
+    output_guardrails: Sequence[Callable[[Any], Any]] = (),
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a tool of a function: `@tool`, `@tool(name=...)`, or `tool(function)`.
+
+    The model is told the function's name, its docstring and its signature. A parameter annotated with `ToolContext` receives the context instead.
+    A parameter without annotation takes any JSON value, which no strict schema can say: the tool is then shown as not strict.
+    """
+    local_names = sys._getframe(1).f_locals
+    if function is None:
+        return lambda given: _make(given, local_names, options)
+    return _make(function, local_names, options)
+
+
+_OPTIONS: Final = frozenset(
+    ("name", "description", "strict", "return_directly", "needs_approval", "timeout", "retries", "input_guardrails", "output_guardrails")
+)
+
+
+def _make(function: Any, local_names: Mapping[str, Any], options: dict[str, Any]) -> Tool:
+    if isinstance(function, Tool):
+        msg = f"tool {function.name}: it is a tool already."
+        raise UsageError(msg)
+    if isinstance(function, staticmethod):
+        function = function.__func__
+    if not callable(function):
+        msg = f"tool: {function!r} cannot be called; give a function, or write @tool(name=...) with keywords."
+        raise UsageError(msg)
+    if unknown := options.keys() - _OPTIONS:
+        msg = f"tool {_name_of(function)}: there is no option {', '.join(sorted(unknown))}."
+        raise UsageError(msg)
+    return _FunctionTool(function, local_names=local_names, **{"name": None, "description": None, **options})
+
+
+def _name_of(function: Any) -> str:
+    if isinstance(function, partial):
+        return _name_of(function.func)
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _is_async(function: Any) -> bool:
+    if isinstance(function, partial):
+        return _is_async(function.func)
+    return inspect.iscoroutinefunction(function) or (not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__))
+
+
+def _check_options(made: Tool) -> None:
+    name = made.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        msg = f"tool {name!r}: models take only names of up to 64 letters, digits, '_' and '-' (ASCII); give name=."
+        raise UsageError(msg)
+    if made.timeout is not None and not made.timeout > 0:
+        msg = f"tool {name}: timeout={made.timeout} is a span of seconds, and must be more than 0."
+        raise UsageError(msg)
+    if not isinstance(made.retries, int) or made.retries < 0:
+        msg = f"tool {name}: retries={made.retries!r} is a number of further attempts, and must not be negative."
+        raise UsageError(msg)
+    for one in (*made.input_guardrails, *made.output_guardrails):
+        if not callable(one):
+            msg = f"tool {name}: {one!r} is no guardrail: give functions of the call's data that return a ToolGuardrailFunctionOutput."
+            raise UsageError(msg)
+    if not isinstance(made.needs_approval, bool) and not callable(made.needs_approval):
+        msg = f"tool {name}: needs_approval={made.needs_approval!r} is neither a bool nor something to call."
+        raise UsageError(msg)

@@ -1,0 +1,48 @@
+"""Turns what a tool returned into what its message says.
+
+Owns: `tool_content`. What is text or parts goes to the model as it is, data as compact JSON; what is neither is refused, never shown as a `repr`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...runtime.data.chat import Message, Part, TextPart
+from ...runtime.errors import ToolError
+
+__all__ = ["tool_content"]
+
+
+def tool_content(value: Any) -> str | tuple[Part, ...]:
+    """The content of the tool's message: see `ToolError` for what cannot be one."""
+    if type(value) is str:
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, Message):
+        return value.content
+    if isinstance(value, Part):
+        return (value,)
+    if isinstance(value, list | tuple) and any(isinstance(one, Part) for one in value):
+        return tuple(one if isinstance(one, Part) else TextPart(_text(one)) for one in value)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if type(value) is str:
+        return value
+    # Imported here: a program whose tools return text does without it.
+    from pydantic_core import PydanticSerializationError, to_json  # noqa: PLC0415
+
+    try:
+        text = to_json(value, inf_nan_mode="null").decode()
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        msg = (
+            f"the tool returned a {type(value).__qualname__} which cannot be JSON: {reason}. "
+            "Return text, parts of a message, or data (numbers, lists, dicts, dataclasses, pydantic models)."
+        )
+        raise ToolError(msg) from error
+    if isinstance(value, str):  # a str of some subclass, a StrEnum: the text itself, not its JSON with quotes
+        return str.__str__(value)
+    return text

@@ -1,0 +1,236 @@
+"""What users subclass: `Actor` on the system's event loop, and `ThreadActor` on a thread of its own.
+
+Owns: the hooks and what an actor can do from within. They sit on pykka's extension points (inbox, future, loop), so that pykka's proxies work.
+How an actor is run is in `cell.py` and `thread_cell.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+import pykka
+
+from ..errors import UsageError
+from ..log import logger
+from . import watching
+from .current import current_system
+from .envelope import MailboxSettings
+from .future import ActorFuture
+from .mailbox import Mailbox
+from .messages import StopRequest
+from .supervision import Directive, Stop, Supervision
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .cell import Cell
+    from .host import Host
+    from .ref import ActorRef
+
+__all__ = ["Actor", "ThreadActor"]
+
+A = TypeVar("A", bound="Actor")
+
+
+class Traits(NamedTuple):
+    """What can be known of a class once, and would take time to find out for each of its actors."""
+
+    has_on_start: bool
+    has_on_stop: bool
+    has_on_failure: bool
+    decides: bool  # overrides `on_child_failure`
+    owns_thread: bool
+    task_name: str
+
+
+class _Birth(threading.local):
+    """The cell for which an instance is being made in this thread: how it gets past the user's `__init__`."""
+
+    cell: Cell | None = None
+
+
+_birth = _Birth()
+
+
+def _forgotten(cls: type) -> str:
+    return f"{cls.__name__}.__init__() does not call super().__init__(): add it as its first line, so that the actor gets its ref and mailbox."
+
+
+class Actor(pykka.Actor):
+    """An actor on the system's event loop. Idle, it costs about a kilobyte, and no task and no thread.
+
+    Override `on_receive`, or write methods and call them through `ref.proxy()`. `on_start`, `on_receive`, `on_stop`, `on_failure` and the methods
+    may be `def` or `async def`. It handles one message at a time: while one waits in an `await`, the next one waits in the mailbox.
+
+    An exception that a handler raises goes to whoever asked. If nobody did (it was a `tell`), or if it is no ordinary `Exception`, the actor has failed:
+    its supervisor decides what becomes of it.
+    """
+
+    __slots__ = ("_cell",)
+
+    use_daemon_thread: ClassVar[bool] = True
+    """Whether the program may end while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped for that. Read at the spawn."""
+
+    _traits: ClassVar[Traits]
+    _owns_thread: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._set_traits()
+
+    @classmethod
+    def _set_traits(cls) -> None:
+        cls._traits = Traits(
+            has_on_start=cls.on_start is not Actor.on_start,
+            has_on_stop=cls.on_stop is not Actor.on_stop,
+            has_on_failure=cls.on_failure is not Actor.on_failure,
+            decides=cls.on_child_failure is not Actor.on_child_failure,
+            owns_thread=cls._owns_thread,
+            task_name=cls.__qualname__,
+        )
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        cell, _birth.cell = _birth.cell, None
+        if cell is None or cell.actor_class is not type(self):
+            _birth.cell = cell
+            name = type(self).__name__
+            msg = f"{name} is an actor: spawn it with system.spawn({name}, ...), self.spawn({name}, ...) or {name}.start(...), instead of calling it."
+            raise UsageError(msg)
+        self._cell: Cell = cell
+        cell.actor = self  # so that a proxy to itself can be made here
+
+    @classmethod
+    def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
+        """Make the instance for a cell."""
+        outer, _birth.cell = _birth.cell, cell
+        try:
+            actor = cls(*args, **kwargs)
+        finally:
+            unclaimed, _birth.cell = _birth.cell, outer
+        if unclaimed is not None:
+            raise UsageError(_forgotten(cls), actor=cell.path)
+        return actor
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_cell":
+            raise UsageError(_forgotten(type(self)), actor=None if _birth.cell is None else _birth.cell.path)
+        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg, name=name, obj=self)
+
+    @classmethod
+    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
+        """Spawn a root actor, pykka's way: in the system of the running loop or, where none is running, in the default one, which has a thread."""
+        return current_system().spawn(cls, *args, **kwargs)
+
+    # --- pykka's extension points ---
+
+    @staticmethod
+    def _create_actor_inbox() -> Mailbox:  # type: ignore[override]  # ours takes our envelopes only
+        return Mailbox()
+
+    @staticmethod
+    def _create_future() -> ActorFuture[Any]:
+        return ActorFuture()
+
+    def _start_actor_loop(self) -> None:
+        self._cell.begin()
+
+    @property
+    def actor_ref(self) -> ActorRef[Self]:
+        """The ref of this actor: what to give to others instead of `self`."""
+        return self._cell.own_ref()
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]  # an attribute there
+        return self._cell.actor_urn
+
+    @property
+    def actor_inbox(self) -> Mailbox:  # type: ignore[override]
+        return self._cell.mailbox
+
+    @property
+    def actor_stopped(self) -> Any:  # type: ignore[override]
+        return self.actor_ref.actor_stopped
+
+    @property
+    def actor_system(self) -> Host:
+        """The system in which this actor runs."""
+        return self._cell.system
+
+    @property
+    def actor_children(self) -> tuple[ActorRef[Any], ...]:
+        """The actors that this one has spawned and that have not ended."""
+        with self._cell.system.lock:
+            return tuple(child.own_ref() for child in self._cell.children or ())
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self._cell.path})"
+
+    # --- what an actor can do ---
+
+    def stop(self) -> None:
+        """Stop this actor, when the handler under way has ended and before whatever is queued. Does not wait."""
+        self._cell.post_control(StopRequest(), seal=True)
+
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: Any,
+        name: str | None = None,
+        supervision: Supervision | None = None,
+        mailbox: MailboxSettings | None = None,
+        **kwargs: Any,
+    ) -> ActorRef[A]:
+        """Spawn a child: it is supervised by this actor, and stopped before it."""
+        return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
+
+    def watch(self, ref: ActorRef[Any]) -> None:
+        """Have `Terminated(ref, reason)` sent here when that actor ends, once; at once, if it has ended already."""
+        watching.watch(self._cell, ref)
+
+    def unwatch(self, ref: ActorRef[Any]) -> None:
+        """Do not have it sent. One that is in the mailbox already still comes."""
+        watching.unwatch(self._cell, ref._cell)
+
+    # --- what an actor may override; each may be `def` or `async def` ---
+
+    def on_start(self) -> Any:
+        """Set up, before the first message. If it raises, the actor has failed; neither `on_failure` nor `on_stop` is called."""
+
+    def on_receive(self, message: Any) -> Any:
+        """Handle a message, and return the reply. If it raises, the exception is the reply; if nobody asked, the actor has failed."""
+        logger.warning("%s does not know what to do with this message: %r. Override on_receive().", self, message)
+
+    def on_stop(self) -> Any:
+        """Clean up, after the last message and after all children have stopped. If it raises, the actor has stopped all the same; its parent hears of it.
+
+        It is not called when the actor stops because it has failed: that is `on_failure`.
+        """
+
+    def on_failure(self, exception_type: type[BaseException] | None, exception_value: BaseException | None, traceback: TracebackType | None) -> Any:
+        """Clean up this instance, which has failed and is stopped or replaced. If it raises, that is logged, and nothing else comes of it."""
+
+    def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive | Coroutine[Any, Any, Directive]:
+        """Say what becomes of a failed child. The default is what was given as `supervision=` when it was spawned, and else `Stop()`.
+
+        It is called at once, also while a handler of this actor waits in an `await`, which may be for that very child.
+        If it raises, the child is stopped and this actor has failed.
+        """
+        del error
+        return ref._cell.supervision or Stop()
+
+
+Actor._set_traits()
+
+
+class ThreadActor(Actor):
+    """An actor with a thread of its own, for code that blocks. The same in everything else; its `__init__` runs where it is spawned.
+
+    Its asynchronous handlers run on an event loop of the thread's own.
+    """
+
+    __slots__ = ()
+
+    _owns_thread = True

@@ -1,0 +1,105 @@
+"""Which system is where: for pykka's way of starting actors, which names none.
+
+Owns: the systems that are running in this process, by loop and by thread. That is state which is no system's own,
+because `MyActor.start()` has nothing else to go by; the only other such is what `registry.py` and `fork.py` keep, which are global by their nature.
+It must never start, stop or call into a system, but for the default one, which it makes on demand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from .host import Host
+
+__all__ = ["current_system", "enter_loop", "enter_scope", "enter_thread", "forget", "leave_loop", "leave_scope", "locks", "thread_wait"]
+
+Wait: TypeAlias = Callable[[threading.Event, Callable[[], bool], float | None], bool]
+
+_lock = threading.Lock()
+_making_default = threading.Lock()  # held while the default system is entered, which takes the other one
+_by_loop: dict[asyncio.AbstractEventLoop, Host] = {}
+_scopes: list[Host] = []  # `with ActorSystem.in_thread()` blocks that are open, the innermost last
+_of_thread = threading.local()
+_default: Host | None = None
+
+
+def enter_loop(loop: asyncio.AbstractEventLoop, system: Host) -> Host | None:
+    """The system is the loop's from now on; unless there is one already, which is returned."""
+    with _lock:
+        found = _by_loop.setdefault(loop, system)
+        return None if found is system else found
+
+
+def leave_loop(loop: asyncio.AbstractEventLoop) -> None:
+    with _lock:
+        _by_loop.pop(loop, None)
+
+
+def enter_scope(system: Host) -> None:
+    with _lock:
+        _scopes.append(system)
+
+
+def leave_scope(system: Host) -> None:
+    with _lock:
+        _scopes.remove(system)
+
+
+def enter_thread(system: Host, wait: Wait) -> None:
+    """The calling thread is a thread actor's. `wait` is how it waits for something: there may be decisions to take meanwhile."""
+    _of_thread.system = system
+    _of_thread.wait = wait
+
+
+def thread_wait() -> Wait:
+    """How the calling thread waits for an event that others set when something is done."""
+    wait: Wait = getattr(_of_thread, "wait", _just_wait)
+    return wait
+
+
+def _just_wait(event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
+    return event.wait(timeout) or done()
+
+
+def current_system() -> Host:
+    """The running loop's system; or that of the thread actor whose thread this is; or the innermost open `in_thread()`; or the default one."""
+    global _default  # noqa: PLW0603 -- said above
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        loop = None
+    with _lock:
+        if loop is not None and loop in _by_loop:
+            return _by_loop[loop]
+        of_thread: Host | None = getattr(_of_thread, "system", None)
+        if of_thread is not None:
+            return of_thread
+        if _scopes:
+            return _scopes[-1]
+    with _making_default:
+        if _default is None or not _default.is_running:
+            from ..system.threaded import ThreadedSystem  # noqa: PLC0415 -- built on what is built on this
+
+            threaded = ThreadedSystem.named("default")
+            _default = threaded.open()
+            atexit.register(threaded.close)
+        return _default
+
+
+def locks() -> tuple[threading.Lock, ...]:
+    """All that are held here, the outermost first."""
+    return _making_default, _lock
+
+
+def forget() -> None:
+    """In a forked process: none of the systems is there."""
+    global _default  # noqa: PLW0603 -- said above
+    _by_loop.clear()
+    _scopes.clear()
+    _of_thread.__dict__.clear()
+    _default = None

@@ -1,0 +1,70 @@
+"""Sending within a run: from one of its actors to another, on the loop that both live on.
+
+Owns: a request that is handled on the spot whenever its receiver is idle. Unlike `ActorRef.request` it never looks at how much time has gone by, so that
+the order of what happens in a run depends on nothing but what its actors do. Whoever sends so without end must let others have their turn by count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ActorDeadError
+from . import lifecycle
+from .envelope import Envelope
+from .mailbox import MailboxClosed
+from .phase import OPEN
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .loop_cell import LoopCell
+    from .ref import ActorRef
+
+__all__ = ["OVER", "deliver", "finish", "finish_last", "hand"]
+
+OVER: Final = object()
+"""The reply of one that takes nothing any more: it has ended, or is about to."""
+
+
+async def deliver(ref: ActorRef[Any], message: Any) -> Any:
+    """Send to an actor on the event loop, and wait for the reply."""
+    cell: LoopCell = ref._cell  # type: ignore[assignment]  # all actors of a run are of this kind
+    if cell.phase is OPEN and cell.mailbox.is_idle:
+        cell.system.monitor.handled += 1
+        # What it raises is the reply: it is this package's own code, and nothing is done about it but to say so where it was asked.
+        result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
+        if type(result) is not CoroutineType:
+            return result
+        future: asyncio.Future[Any] = cell.system.loop.create_future()
+        cell.begin_handler(result, Envelope(message, future), perf_counter())
+    else:
+        future = cell.system.loop.create_future()
+        try:
+            cell.post(Envelope(message, future))
+        except MailboxClosed:
+            return OVER
+    try:
+        return await future
+    except ActorDeadError:
+        return OVER
+
+
+def hand(ref: ActorRef[Any], message: Any) -> None:
+    """Send, and do not wait: it is begun before this returns, if the receiver is idle."""
+    cell = ref._cell
+    if cell.is_idle():
+        cell.handle(Envelope(message), perf_counter())
+    else:
+        ref.tell(message)
+
+
+def finish_last(cell: Cell) -> None:
+    """Have an actor stop as soon as its last child has ended. To be called on the loop."""
+    lifecycle.stop_when_childless(cell)
+
+
+def finish(cell: Cell) -> None:
+    """Have an actor stop as soon as its handler has ended. To be called on the loop, by the actor itself or whoever has spawned it."""
+    lifecycle.begin_stop(cell)

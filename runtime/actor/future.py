@@ -1,0 +1,261 @@
+"""The reply that is still to come, for any thread and any event loop.
+
+Owns: one value or exception, set once, and who waits for it. It never blocks the thread of the loop that is to bring the reply:
+there, `get()` raises an error that says what to do instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pykka
+
+from ..errors import AskTimeout, UsageError
+from .current import thread_wait
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["LOOK_AT_LOOP", "ActorFuture", "waker"]
+
+_SET_TWICE = "This future already has its value, or is derived from other futures."
+
+# A loop that is closed without its system being left can tell nobody: so who waits in a thread looks at it now and then.
+LOOK_AT_LOOP = 0.5
+
+T = TypeVar("T")
+J = TypeVar("J")
+M = TypeVar("M")
+R = TypeVar("R")
+
+_ExcInfo = tuple[type[BaseException] | None, BaseException | None, "TracebackType | None"]
+
+
+class ActorFuture(pykka.Future[T]):
+    """What `ask(block=False)` and proxies return: `await` it on any loop, or `get()` it in any thread but the loop's own."""
+
+    def __init__(self, loop_thread: int | None = None, look_at_loop: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self._loop_thread = loop_thread  # of the loop that has to stay free for the reply to come; None: not known
+        self._look_at_loop = look_at_loop  # gives the reply if that loop has been closed
+        self._lock = threading.Lock()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._callbacks: list[Callable[[], object]] = []  # emptied when the future is done
+
+    def __repr__(self) -> str:
+        return f"<ActorFuture {'done' if self._done else 'pending'}>"
+
+    def done(self) -> bool:
+        """Whether `get()` would return at once."""
+        return self._done
+
+    # --- setting ---
+
+    def set(self, value: T | None = None) -> None:
+        """Set the value. A future is set once: a second time is a `UsageError`."""
+        if not self.settle(value):
+            raise UsageError(_SET_TWICE)
+
+    def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
+        """Set an exception, given as itself or as `sys.exc_info()`; without one, the exception that is being handled."""
+        error = exc_info if isinstance(exc_info, BaseException) else (exc_info or sys.exc_info())[1]
+        if error is None:
+            msg = "set_exception() was given no exception, and none is being handled."
+            raise UsageError(msg)
+        if not self.settle(error=error):
+            raise UsageError(_SET_TWICE)
+
+    def set_get_hook(self, func: Callable[[float | None], T]) -> None:
+        """Have `get()` call this instead: for futures that are derived from others."""
+        with self._lock:
+            if self._done:
+                raise UsageError(_SET_TWICE)
+            super().set_get_hook(func)
+
+    def settle(self, value: Any = None, *, error: BaseException | None = None) -> bool:
+        """Set value or exception, if nobody was faster. Returns whether it was."""
+        with self._lock:
+            if self._done or self._get_hook is not None:
+                return False
+            self._value = value
+            self._error = error
+            self._traceback = error.__traceback__ if error is not None else None
+            self._done = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+        return True
+
+    # --- getting ---
+
+    def get(self, *, timeout: float | None = None) -> T:
+        """Block until the value is here, and return or raise it.
+
+        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that is to bring the reply.
+        """
+        if self._get_hook is not None:
+            return super().get(timeout=timeout)
+        if not self._done:
+            self._block(timeout)
+        return self._result()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._wait().__await__()
+
+    __iter__ = __await__
+
+    async def _wait(self) -> T:
+        if self._get_hook is not None:
+            return super().get()
+        if not self._done:
+            loop = asyncio.get_running_loop()
+            woken: asyncio.Future[None] = loop.create_future()
+            wake = waker(loop, woken)
+            if self._add_callback(wake):
+                try:
+                    if self._look_at_loop is None or self._loop_thread == threading.get_ident():
+                        await woken
+                    else:
+                        while not woken.done():
+                            await asyncio.wait((woken,), timeout=LOOK_AT_LOOP)
+                            self._look_at_loop()
+                finally:
+                    self._remove_callback(wake)
+        return self._result()
+
+    def _block(self, timeout: float | None) -> None:
+        if self._loop_thread == threading.get_ident():
+            msg = (
+                "Waiting for a reply with get() or a blocking call on the event loop's own thread would stop the loop that has to bring it. "
+                "Write `await future`, or `await ref.request(message)`."
+            )
+            raise UsageError(msg)
+        event = threading.Event()
+        if self._add_callback(event.set):
+            try:
+                self._wait_for(event, timeout)
+            finally:
+                self._remove_callback(event.set)
+
+    def _wait_for(self, event: threading.Event, timeout: float | None) -> None:
+        wait = thread_wait()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+            if wait(event, self.done, left):
+                return
+            if deadline is not None and time.monotonic() >= deadline:
+                msg = f"No reply within {timeout} seconds."
+                raise AskTimeout(msg)
+            if self._look_at_loop is not None:
+                self._look_at_loop()
+
+    def _result(self) -> T:
+        if self._error is not None:
+            raise self._error.with_traceback(self._traceback)
+        return cast("T", self._value)
+
+    def _add_callback(self, callback: Callable[[], object]) -> bool:
+        with self._lock:
+            if self._done:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def _remove_callback(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    # --- deriving: as pykka has it, and awaitable, too ---
+
+    def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
+        """A future of `func(value)`."""
+
+        async def wait() -> M:
+            return func(await self)
+
+        return DerivedFuture((self,), lambda timeout: func(self.get(timeout=timeout)), wait)
+
+    def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:
+        """A future of the items for which `func(item)` is true."""
+        return self.map(lambda items: [item for item in items if func(item)])
+
+    def reduce(self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R) -> ActorFuture[R]:
+        """A future of `functools.reduce(func, value, *args)`."""
+        return self.map(lambda items: functools.reduce(func, items, *args))
+
+    def join(self, *futures: pykka.Future[Any]) -> ActorFuture[Iterable[Any]]:
+        """A future of the list of all the values: this one's first."""
+        sources = (self, *futures)
+
+        def get(timeout: float | None) -> list[Any]:
+            deadline = None if timeout is None else time.monotonic() + timeout
+            return [f.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic())) for f in sources]
+
+        async def wait() -> list[Any]:
+            return [await f for f in sources]
+
+        return DerivedFuture(sources, get, wait)
+
+
+class DerivedFuture(ActorFuture[T]):
+    """A future that is computed from others when somebody wants its value: once, unless that fails."""
+
+    def __init__(self, sources: Sequence[pykka.Future[Any]], get: Callable[[float | None], T], wait: Callable[[], Awaitable[T]]) -> None:
+        super().__init__()
+        self._sources = sources
+        self._compute = get
+        self._compute_waiting = wait
+
+    def done(self) -> bool:
+        return self._done or all(source.done() for source in self._sources if isinstance(source, ActorFuture))
+
+    def set(self, value: T | None = None) -> None:  # noqa: ARG002 -- refused, as all three
+        raise UsageError(_SET_TWICE)
+
+    def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:  # noqa: ARG002
+        raise UsageError(_SET_TWICE)
+
+    def set_get_hook(self, func: Callable[[float | None], T]) -> None:  # noqa: ARG002
+        raise UsageError(_SET_TWICE)
+
+    def get(self, *, timeout: float | None = None) -> T:
+        if not self._done:
+            self.settle(self._compute(timeout))
+        return self._result()
+
+    async def _wait(self) -> T:
+        if not self._done:
+            self.settle(await self._compute_waiting())
+        return self._result()
+
+
+def waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
+    """What wakes whoever awaits `woken` on this loop, from any thread. Where the loop has been closed, nobody is left to wake."""
+    thread = threading.get_ident()
+
+    def set_it() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    def wake() -> None:
+        try:
+            if threading.get_ident() == thread:
+                set_it()
+            else:
+                loop.call_soon_threadsafe(set_it)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    return wake

@@ -1,0 +1,195 @@
+"""The inside of an actor on the event loop: the handling of its messages.
+
+Idle, it holds no task and no thread. It runs synchronous handlers where it stands, in the dispatcher's turn, and makes a task for each asynchronous one:
+so a cancellation can never hit the next message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from time import perf_counter
+from types import CoroutineType
+from typing import Any
+
+from . import lifecycle
+from .cell import Cell
+from .envelope import Envelope
+from .messages import ChildFailed, Control
+from .phase import OPEN, RUNNING, STARTING
+from .receive import SPECIAL, handler_name
+from .replies import answer, answer_error, cancelled_error, crashed_error
+from .steps import Outcome, Steps
+from .supervision import Stop
+
+__all__ = ["LoopCell"]
+
+# Messages that one actor may handle before it is another's turn.
+_BATCH = 16
+
+
+class _Handling(Steps):
+    """The steps of a handler. Its two callbacks are methods: as closures they would be half a kilobyte for each actor that waits for something."""
+
+    __slots__ = ("_cell", "_envelope", "_handler", "_started")
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], cell: LoopCell, envelope: Envelope, handler: str, started: float) -> None:
+        self._coro = coro
+        self._cell = cell
+        self._envelope = envelope
+        self._handler = handler
+        self._started = started
+
+    def _held(self, seconds: float) -> None:
+        cell = self._cell
+        if seconds > cell.system.monitor.slow_after:
+            cell.system.monitor.blocked_for(cell.path, cell.actor_class, self._handler, seconds)
+
+    def _done(self, outcome: Outcome) -> None:
+        self._cell._finish(self._envelope, outcome, self._handler, perf_counter() - self._started)
+
+
+class LoopCell(Cell):
+    """One actor on the event loop, from its spawn to its end."""
+
+    __slots__ = ()
+
+    def begin(self) -> None:
+        if not self.actor_class._traits.has_on_start:
+            self.phase = OPEN
+            if not self.mailbox.come_back():
+                return
+        self.wake()
+
+    def is_idle(self) -> bool:
+        return self.phase is OPEN and self.mailbox.is_idle
+
+    def visit(self) -> bool:
+        if self.phase is not OPEN and not (self.phase is STARTING and self.task is None and lifecycle.start(self)):
+            self.attend()
+            return False
+        take = self.mailbox.take
+        now = perf_counter()
+        for _ in range(_BATCH):
+            envelope = take()
+            if envelope is None:
+                return False
+            if type(envelope) is Envelope:
+                now = self.handle(envelope, now)
+            else:
+                self._notice(envelope)
+            if self.phase is not OPEN:
+                return False
+        return True
+
+    def _notice(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, Control):
+            self.control(envelope)
+        else:
+            self.handle(envelope, perf_counter())
+
+    def handle(self, envelope: Envelope, started: float) -> float:
+        message = envelope.message
+        monitor = self.system.monitor
+        monitor.handled += 1
+        try:
+            special = SPECIAL.get(type(message))
+            run = self.context.run
+            result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
+        except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
+            ended = perf_counter()
+            self._note(handler_name(message), ended - started)
+            self._failed(envelope, error)
+            return ended
+        if type(result) is CoroutineType:
+            self.begin_handler(result, envelope, started)
+            return perf_counter()
+        ended = perf_counter()
+        if ended - started > monitor.notable:
+            self._note(handler_name(message), ended - started)
+        reply_to = envelope.reply_to
+        if reply_to is not None:
+            answer(reply_to, result)
+        return ended
+
+    def _note(self, handler: str, seconds: float) -> None:
+        """A synchronous handler has ended that may have taken remarkably long."""
+        self.system.monitor.took(self.path, handler, seconds)
+        self.held_in(handler)(seconds)
+
+    def begin_handler(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
+        self.handling = handler = handler_name(envelope.message)
+        self.current = envelope
+        self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)
+
+    def _finish(self, envelope: Envelope, outcome: Outcome, handler: str, seconds: float) -> None:
+        monitor = self.system.monitor
+        if seconds > monitor.notable:
+            monitor.took(self.path, handler, seconds)
+        cancelled, self.cancelling = self.cancelling, False
+        self.handling = self.current = None
+        self.end_task()
+        if outcome.error is None:
+            if envelope.reply_to is not None:
+                answer(envelope.reply_to, outcome.value)
+        elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
+            if envelope.reply_to is not None:
+                answer_error(envelope.reply_to, cancelled_error(self, envelope.message))
+        else:
+            self._failed(envelope, outcome.error)
+        if self.phase is RUNNING:
+            self.reopen()
+
+    def _failed(self, envelope: Envelope, error: BaseException) -> None:
+        """An ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
+        reply_to = envelope.reply_to
+        if reply_to is not None:
+            if isinstance(error, Exception):
+                answer_error(reply_to, error)
+                return
+            answer_error(reply_to, crashed_error(self, envelope.message, error))
+        lifecycle.fail(self, error, handler_name(envelope.message))
+
+    def go_on(self) -> None:
+        self.phase = OPEN
+        if self.mailbox.come_back() and self.system.dispatcher.visiting is not self:
+            self.system.dispatcher.ready(self)
+
+    def cancel_handler(self) -> None:
+        if self.phase is RUNNING and self.task is not None and not self.cancelling:
+            self.cancelling = True
+            self.task.cancel()
+
+    def interrupt(self) -> None:
+        if self.phase in (RUNNING, STARTING) and self.task is not None and not self.cancelling:
+            self.cancelling = True
+            self.task.cancel()
+
+    def cut_off(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def decide_on(self, request: ChildFailed) -> None:
+        # Even if a handler of its own waits for something: it may wait for that very child.
+        if self.closing or self.actor is None:
+            lifecycle.decided(request, Stop(), None)
+            return
+        began = perf_counter()
+        try:
+            result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
+        except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
+            lifecycle.decided(request, None, error)
+            return
+        self.held_in("on_child_failure")(perf_counter() - began)
+        if type(result) is not CoroutineType:
+            lifecycle.decided(request, result, None)
+            return
+
+        def done(outcome: Outcome) -> None:
+            lifecycle.decided(request, outcome.value, outcome.error)
+
+        steps = Steps(result, self.held_in("on_child_failure"), done)
+        self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
+
+    async def release(self) -> None:
+        """There is nothing to let go of."""

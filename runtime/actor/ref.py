@@ -1,0 +1,357 @@
+"""The only thing that the outside holds of an actor: pykka's ref, with the awaiting twins of `ask` and `tell`.
+
+Owns: nothing but the way to a cell. Everything here may be called from any thread, and `request`, `send` and `wait_stopped` on any event loop.
+It must never touch the instance, and never block the thread of the loop on which the actor runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
+
+import pykka
+
+from ..errors import AskTimeout, UsageError
+from .envelope import Envelope, Notice
+from .future import ActorFuture
+from .mailbox import Full, MailboxClosed
+from .messages import CancelRequest, StopRequest, WaitRequest
+from .phase import STOPPED
+from .replies import full_error, refuse_late, room_error, timeout_error
+from .waiting import wait_in_thread, wait_on_loop
+
+if TYPE_CHECKING:
+    from .actor import Actor
+    from .cell import Cell
+
+__all__ = ["ActorRef"]
+
+A = TypeVar("A", bound="Actor")
+
+
+class ActorRef(pykka.ActorRef[A], Generic[A]):
+    """A reference to an actor. Refs of one actor are equal, and stay so when it is restarted."""
+
+    __slots__ = ("_cell",)
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+
+    # --- what pykka's refs have as attributes ---
+
+    @property
+    def actor_class(self) -> type[A]:  # type: ignore[override]  # an attribute there
+        return self._cell.actor_class  # type: ignore[return-value]  # the cell is not generic
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]
+        return self._cell.actor_urn
+
+    @property
+    def actor_inbox(self) -> Any:  # type: ignore[override]
+        return self._cell.mailbox
+
+    @property
+    def actor_stopped(self) -> StoppedEvent:  # type: ignore[override]
+        return StoppedEvent(self)
+
+    @property
+    def name(self) -> str:
+        """The name given at the spawn, or the class and a number."""
+        return self._cell.name
+
+    @property
+    def path(self) -> str:
+        """The names from the root to this actor."""
+        return self._cell.path
+
+    def _actor_weakref(self) -> A | None:  # type: ignore[override]  # what pykka's proxies read the attributes of
+        return self._cell.actor  # type: ignore[return-value]  # the cell is not generic
+
+    def __eq__(self, other: object) -> bool:
+        return self._cell is other._cell if isinstance(other, ActorRef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._cell)
+
+    def __reduce__(self) -> NoReturn:
+        msg = f"{self!r} cannot be pickled or copied into another process: actors live in one. Send what the other side needs to find its own."
+        raise TypeError(msg)
+
+    def __repr__(self) -> str:
+        return f"<ActorRef for {self}>"
+
+    def __str__(self) -> str:
+        return f"{self._cell.actor_class.__name__} ({self._cell.path})"
+
+    def is_alive(self) -> bool:
+        """Whether the actor takes messages. False as soon as it has been told to stop."""
+        return self._cell.mailbox.is_open
+
+    # --- tell and send ---
+
+    def tell(self, message: Any) -> None:
+        """Put a message into the mailbox, and do not wait for a reply.
+
+        With a bounded mailbox that blocks when full, a thread waits here for room; the loop's own thread cannot, and gets `MailboxFull`.
+
+        Raises `ActorDeadError` or `MailboxFull`.
+        """
+        cell = self._cell
+        if cell.system.fault is not None:
+            cell.system.check()
+        envelope = Envelope(message)
+        try:
+            cell.post(envelope)
+        except MailboxClosed:
+            raise refuse_late(cell, envelope) from None
+        except Full:
+            self._wait_in_thread(envelope, None)
+
+    async def send(self, message: Any) -> None:
+        """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
+
+        Raises `ActorDeadError`.
+        """
+        cell = self._cell
+        if cell.system.fault is not None:
+            cell.system.check()
+        await wait_on_loop(cell, Envelope(message))
+
+    # --- ask and request ---
+
+    @overload
+    def ask(self, message: Any, *, block: Literal[False], timeout: float | None = None) -> ActorFuture[Any]: ...
+    @overload
+    def ask(self, message: Any, *, block: Literal[True], timeout: float | None = None) -> Any: ...
+    @overload
+    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]: ...
+
+    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]:
+        """Send a message, and block until the reply is here; with `block=False`, return a future of it.
+
+        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`; and `UsageError` if it would have to block the thread of
+        the event loop: write `await ref.request(message)` there.
+        """
+        cell = self._cell
+        system = cell.system
+        if block:
+            system.look_at_loop()
+        if system.fault is not None:
+            system.check()
+        if block:
+            self._check_may_block("ask(...)", "await ref.request(message)")
+        future: ActorFuture[Any] = system.make_future()
+        envelope = Envelope(message, future)
+        left = timeout
+        try:
+            cell.post(envelope)
+        except MailboxClosed:
+            future.settle(error=refuse_late(cell, envelope))
+        except Full:
+            if not block:
+                future.settle(error=full_error(cell, message))
+            else:
+                started = time.monotonic()
+                self._wait_in_thread(envelope, timeout)
+                left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
+        if block:
+            try:
+                return future.get(timeout=left)
+            except AskTimeout:
+                if future.done():
+                    raise  # the handler's own
+                raise timeout_error(cell.path, message, timeout) from None
+        return future
+
+    async def request(self, message: Any, *, timeout: float | None = None) -> Any:
+        """The awaiting ask: send a message and wait for the reply, on any event loop.
+
+        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`.
+        """
+        cell = self._cell
+        system = cell.system
+        if system.fault is not None:
+            system.check()
+        if get_ident() != system.dispatcher.thread:
+            return await self._request_from_elsewhere(message, timeout)
+        if cell.task is not None and cell.task is asyncio.current_task():
+            msg = f"{cell.path} asks itself while it handles a message: it would wait for ever. Call the method, or tell() itself."
+            raise UsageError(msg, actor=cell.path, message=message)
+        future: asyncio.Future[Any] = system.loop.create_future()
+        envelope = Envelope(message, future)
+        if system.dispatcher.credit > 0 and cell.is_idle():
+            # Nothing is before it, so it is handled on the spot: that saves two turns of the loop, four fifths of the time of a request.
+            # Only for so long at a stretch: then this task waits its turn, and everybody else gets theirs.
+            started = perf_counter()
+            system.dispatcher.spend(cell.handle(envelope, started) - started)
+        else:
+            try:
+                cell.post(envelope)
+            except MailboxClosed:
+                raise refuse_late(cell, envelope) from None
+            except Full:
+                if not cell.mailbox.blocks:
+                    raise full_error(cell, message) from None
+                return await self._request_in_line(envelope, future, timeout)
+        if timeout is None or future.done():
+            return await future
+        return await self._wait_for_reply(message, future, timeout, timeout)
+
+    async def _wait_for_reply(self, message: Any, future: asyncio.Future[Any], left: float, timeout: float) -> Any:
+        timer = self._cell.system.clock.call_later(left, _time_out, future, timeout_error, self._cell, message, timeout)
+        try:
+            return await future
+        finally:
+            timer.cancel()
+
+    async def _request_in_line(self, envelope: Envelope, future: asyncio.Future[Any], timeout: float | None) -> Any:
+        """A request that has to wait for room first; both within one timeout."""
+        cell, clock = self._cell, self._cell.system.clock
+        if timeout is None:
+            await wait_on_loop(cell, envelope, future)
+            return await future
+        started = clock.monotonic()
+        timer = clock.call_later(timeout, _time_out, future, room_error, cell, envelope.message, timeout)
+        try:
+            await wait_on_loop(cell, envelope, future)
+        finally:
+            timer.cancel()
+            if future.done() and not future.cancelled():
+                future.exception()  # it may be both too late and refused: then only the latter is raised
+        if future.done():
+            return await future
+        return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
+
+    def cancel(self) -> None:
+        """Cancel the asynchronous handler that is under way, if there is one. Overtakes what is queued, which stays.
+
+        Whoever asked gets `HandlerCancelled`; the actor lives on. A handler that is not asynchronous cannot be cancelled.
+        """
+        self._cell.post_control(CancelRequest())
+
+    # --- stop ---
+
+    @overload
+    def stop(self, *, block: Literal[True], timeout: float | None = None, drain: bool = False) -> bool: ...
+    @overload
+    def stop(self, *, block: Literal[False], timeout: float | None = None, drain: bool = False) -> ActorFuture[bool]: ...
+    @overload
+    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any: ...
+
+    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any:
+        """Stop the actor. The handler under way ends; what is queued is answered with `ActorDeadError`, or with `drain=True` is handled first.
+
+        Nothing that is sent from now on is taken. Returns True when the actor has stopped, its children before it; False if it was dead before.
+        Where blocking is not possible, on the loop's own thread, and with `block=False`, returns a future of that: `await ref.stop()`.
+        """
+        cell = self._cell
+        if block is None:
+            block = not self._must_not_block()
+        elif block:
+            self._check_may_block("stop(block=True)", "await ref.stop()")
+        future: ActorFuture[bool] = cell.system.make_future()
+        # Where the system's loop is gone, its actors are, too.
+        if cell.system.fault is not None or not self._post_stop(future, drain=drain):
+            future.settle(False)
+        return future.get(timeout=timeout) if block else future
+
+    def _post_stop(self, future: ActorFuture[bool], *, drain: bool) -> bool:
+        cell = self._cell
+        if drain:
+            try:
+                admission = cell.mailbox.put_last(Notice(StopRequest(), future))
+            except MailboxClosed:
+                # It is about to stop already: then this is one more who waits for the end.
+                return cell.post_control(WaitRequest(), future)
+            cell.system.leaving(cell)
+            cell.admitted(admission)
+            return True
+        cell.system.leaving(cell)
+        return cell.post_control(StopRequest(), future, seal=True)
+
+    async def wait_stopped(self) -> None:
+        """Wait until the actor has ended, whoever stops it."""
+        future = self._stopped_future()
+        await future
+
+    def _stopped_future(self) -> ActorFuture[bool]:
+        future: ActorFuture[bool] = self._cell.system.make_future()
+        if not self._cell.post_control(WaitRequest(), future):
+            future.settle(True)
+        return future
+
+    # --- the parts of it ---
+
+    def _must_not_block(self) -> bool:
+        cell, thread = self._cell, get_ident()
+        return thread == cell.system.dispatcher.thread or (cell.owns_thread and cell.is_own_thread(thread))
+
+    def _check_may_block(self, call: str, instead: str) -> None:
+        if self._must_not_block():
+            where = "the event loop's own thread" if get_ident() == self._cell.system.dispatcher.thread else "the actor's own thread"
+            msg = f"{self._cell.path}: {call} on {where} would wait for ever, because the reply has to come from there. Write `{instead}`."
+            raise UsageError(msg, actor=self._cell.path)
+
+    def _wait_in_thread(self, envelope: Envelope, timeout: float | None) -> None:
+        """Wait for room, if both the mailbox and the calling thread let wait."""
+        cell = self._cell
+        if not cell.mailbox.blocks or self._must_not_block():
+            raise full_error(cell, envelope.message)
+        wait_in_thread(cell, envelope, timeout)
+
+    async def _request_from_elsewhere(self, message: Any, timeout: float | None) -> Any:
+        """A request from another loop than the actor's, or from the loop of a thread actor."""
+        cell = self._cell
+        cell.system.look_at_loop()
+        if self._must_not_block():
+            self._check_may_block("request(...)", "self.actor_ref.tell(message)")
+        future: ActorFuture[Any] = cell.system.make_future()
+        envelope = Envelope(message, future)
+        sent = False
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                try:
+                    cell.post(envelope)
+                except MailboxClosed:
+                    raise refuse_late(cell, envelope) from None
+                except Full:
+                    if not cell.mailbox.blocks:
+                        raise full_error(cell, message) from None
+                    await wait_on_loop(cell, envelope)
+                sent = True
+                return await future
+        except TimeoutError:
+            if limit.expired() and not future.done():
+                raise (timeout_error if sent else room_error)(cell.path, message, timeout) from None
+            raise
+
+
+class StoppedEvent:
+    """What pykka has as `actor_stopped`: can be looked at and waited for, but only the actor itself can set it."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref: ActorRef[Any]) -> None:
+        self._ref = ref
+
+    def is_set(self) -> bool:
+        """Whether the actor has ended. While it still stops, `is_alive()` is False already."""
+        return self._ref._cell.phase is STOPPED
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the actor has ended. Returns False if it has not within the timeout."""
+        try:
+            self._ref._stopped_future().get(timeout=timeout)
+        except AskTimeout:
+            return False
+        return True
+
+
+def _time_out(future: asyncio.Future[Any], error: Callable[[str, Any, float | None], AskTimeout], cell: Cell, message: Any, timeout: float) -> None:
+    if not future.done():
+        future.set_exception(error(cell.path, message, timeout))

@@ -1,0 +1,136 @@
+"""What whoever asked is told.
+
+Owns: the giving of replies, to a future of ours or of the loop's, and the errors for what nobody will handle. A reply that nobody waits for any more
+is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull
+from .envelope import Envelope
+from .future import ActorFuture
+from .messages import Control, Terminated
+from .receive import handler_name
+
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = [
+    "DEAD",
+    "DROPPED",
+    "LEFT",
+    "answer",
+    "answer_error",
+    "cancelled_error",
+    "crashed_error",
+    "dead_error",
+    "full_error",
+    "refuse",
+    "refuse_all",
+    "refuse_late",
+    "room_error",
+    "timeout_error",
+]
+
+# Why a message is a dead letter.
+DEAD: Final = "the actor has stopped"
+DROPPED: Final = "the mailbox dropped it for a newer one"
+LEFT: Final = "the actor stopped before it came to the message"
+
+
+def answer(reply_to: Any, value: Any) -> None:
+    """Give the reply, if anybody still waits for it. On the loop's thread."""
+    if type(reply_to) is ActorFuture:
+        reply_to.settle(value)
+    elif not reply_to.done():
+        reply_to.set_result(value)
+
+
+def answer_error(reply_to: Any, error: BaseException) -> None:
+    """Give an exception as the reply, if anybody still waits for it. On the loop's thread."""
+    if type(reply_to) is ActorFuture:
+        reply_to.settle(error=error)
+    elif not reply_to.done():
+        if isinstance(error, StopIteration):  # what no future of asyncio takes
+            stopped, error = error, RuntimeError("The handler raised StopIteration.")
+            error.__cause__ = stopped
+        reply_to.set_exception(error)
+
+
+def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
+    """Answer an envelope that nobody will handle. From any thread."""
+    message, reply_to = envelope.message, envelope.reply_to
+    if isinstance(message, Control | Terminated):
+        return  # the runtime's own: news for an actor that is no more
+    if reply_to is not None:
+        error = dead_error(cell, message, reason)
+        if type(reply_to) is ActorFuture:
+            reply_to.settle(error=error)
+        else:
+            cell.system.on_loop(answer_error, reply_to, error)
+    cell.system.monitor.dead_letter(message, cell.own_ref(), reason)
+
+
+def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
+    """Answer envelopes that nobody will handle. From any thread."""
+    monitor = cell.system.monitor
+    if not monitor.is_watched():
+        # Of those that nobody has asked, nobody needs to hear: so that very many of them do not hold the loop.
+        monitor.count_dead_letters(sum(type(envelope) is Envelope and envelope.reply_to is None for envelope in envelopes))
+        envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
+    for envelope in envelopes:
+        refuse(cell, envelope, reason)
+
+
+def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
+    """A message came after the end: it is a dead letter. Returns the error for its sender."""
+    cell.system.monitor.dead_letter(envelope.message, cell.own_ref(), DEAD)
+    return dead_error(cell, envelope.message, DEAD)
+
+
+# --- the errors ---
+
+
+def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | MailboxFull:
+    path = cell.path
+    if reason == DROPPED:
+        text = f"The mailbox of {path} was full (capacity={cell.mailbox.capacity}), and dropped this message for a newer one."
+        return MailboxFull(text, actor=path, message=message)
+    text = f"{path}: {reason}. Spawn a new one, or watch() it to be told when it ends."
+    return ActorDeadError(text, actor=path, message=message)
+
+
+def full_error(cell: Cell, message: Any) -> MailboxFull:
+    path = cell.path
+    text = (
+        f"The mailbox of {path} is full (capacity={cell.mailbox.capacity}). "
+        "Wait for room with `await ref.send(message)`, give it a larger mailbox, or send less."
+    )
+    return MailboxFull(text, actor=path, message=message)
+
+
+def timeout_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+    text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
+    return AskTimeout(text, actor=path, message=message)
+
+
+def room_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+    text = f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
+    return AskTimeout(text, actor=path, message=message)
+
+
+def cancelled_error(cell: Cell, message: Any) -> HandlerCancelled | ActorDeadError:
+    path = cell.path
+    if cell.system.closing:
+        text = f"{path}: the system was left while the actor was in {handler_name(message)}, before it had a reply. To let work be done first: drain()."
+        return ActorDeadError(text, actor=path, message=message)
+    text = f"{path} was cancelled in {handler_name(message)} before it had a reply."
+    return HandlerCancelled(text, actor=path, message=message)
+
+
+def crashed_error(cell: Cell, message: Any, error: BaseException) -> ActorFailed:
+    path = cell.path
+    text = f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled this message. Its supervisor decides what becomes of it."
+    return ActorFailed(text, actor=path, message=message)

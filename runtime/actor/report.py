@@ -1,0 +1,103 @@
+"""What a system says of its actors: immutable records, made when they are asked for.
+
+Owns: these records. How they are taken is for `system/` to say. They must never change after they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ref import ActorRef
+
+__all__ = ["ActorNode", "DeadLetter", "DrainReport", "SlowestHandler", "SystemStats"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that nobody will handle: its actor had stopped, stopped before it came to it, or dropped it for a newer one."""
+
+    message: Any
+    ref: ActorRef[Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestHandler:
+    """The handler that took longest, from its start to its end, waiting included."""
+
+    actor: str
+    handler: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ActorNode:
+    """An actor and what is below it. `str(node)` draws the tree."""
+
+    name: str
+    class_name: str
+    state: str
+    depth: int
+    """How many messages wait in its mailbox."""
+    ref: ActorRef[Any] | None
+    """None for the system itself, which is the root of the tree."""
+    children: tuple[ActorNode, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The names from the root to this actor; of the system itself, nothing."""
+        return "" if self.ref is None else self.ref.path
+
+    def __repr__(self) -> str:
+        return f"<ActorNode {self.name} ({self.class_name}, {self.state}), {len(self.children)} children>"
+
+    def walk(self) -> Iterator[tuple[int, ActorNode]]:
+        """All the nodes with their levels, parents before children."""
+        stack = [(0, self)]
+        while stack:
+            level, node = stack.pop()
+            yield level, node
+            stack.extend((level + 1, child) for child in reversed(node.children))
+
+    def __str__(self) -> str:
+        lines = []
+        for level, node in self.walk():
+            waiting = f", {node.depth} waiting" if node.depth else ""
+            lines.append(f"{'  ' * level}{node.name} ({node.class_name}, {node.state}{waiting})")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStats:
+    """The state of a system at one instant, and what has happened in it so far."""
+
+    name: str
+    state: str
+    actors: int
+    by_class: Mapping[str, int]
+    by_state: Mapping[str, int]
+    by_class_and_state: Mapping[tuple[str, str], int]
+    queued: int
+    """How many messages wait in all the mailboxes."""
+    deepest: tuple[tuple[str, int], ...]
+    """The paths of the actors with most messages waiting, and how many; ten at most."""
+    handled: int
+    restarts: int
+    dead_letters: int
+    slowest_handler: SlowestHandler | None
+
+
+@dataclass(frozen=True, slots=True)
+class DrainReport:
+    """How a drain ended."""
+
+    drained: bool
+    """Whether everything was done in time."""
+    seconds: float
+    busy: tuple[str, ...]
+    """The paths of the actors that still had something to do."""
+    queued: int
+    """How many messages were still waiting."""

@@ -1,0 +1,81 @@
+"""What to do with a failed child, as data.
+
+Owns: the four directives, and the count of restarts. It decides; carrying it out is `lifecycle.py`'s.
+It must never touch an actor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..backoff import Backoff
+from ..errors import UsageError
+
+__all__ = ["Directive", "Escalate", "Restart", "RestartBudget", "Resume", "Stop", "Supervision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Replace the instance by a fresh one. The ref stays, and so does what is queued; the failed message is not handled again.
+
+    After `max_restarts` within the last `within` seconds the next failure stops the actor. The children of the failed instance are stopped
+    before the fresh one is made.
+    """
+
+    max_restarts: int = 3
+    within: float = 60.0
+    backoff: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        if self.max_restarts < 0:
+            msg = f"Restart: max_restarts={self.max_restarts} must not be negative."
+            raise UsageError(msg)
+        if not self.within > 0:
+            msg = f"Restart: within={self.within} is a span of seconds, and must be more than 0."
+            raise UsageError(msg)
+        if not isinstance(self.backoff, Backoff):
+            msg = f"Restart: backoff={self.backoff!r} is no Backoff; write for example backoff=Backoff(initial=0.5)."
+            raise UsageError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Keep the instance as it is, and go on with the next message.
+
+    A failure in `__init__` or `on_start` leaves nothing that could go on: there it acts as `Stop`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop the actor. What is queued is answered with `ActorDeadError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Escalate:
+    """Stop the actor, and let its parent fail with the same error. A root has no parent: there it acts as `Stop`."""
+
+
+Directive: TypeAlias = Restart | Resume | Stop | Escalate
+Supervision: TypeAlias = Directive
+
+
+class RestartBudget:
+    """The restarts of one actor that still count. Never holds more than `max_restarts` instants."""
+
+    __slots__ = ("_instants",)
+
+    def __init__(self) -> None:
+        self._instants: deque[float] = deque()
+
+    def spend(self, restart: Restart, now: float) -> int | None:
+        """Count a restart at `now`. Returns how many came before it within the span, or None if there may be no more."""
+        instants = self._instants
+        while instants and now - instants[0] >= restart.within:
+            instants.popleft()
+        if len(instants) >= restart.max_restarts:
+            return None
+        instants.append(now)
+        return len(instants) - 1

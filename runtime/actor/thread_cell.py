@@ -1,0 +1,383 @@
+"""The inside of a thread actor: an actor with a thread of its own, for code that blocks.
+
+Owns: the thread. It does one of two things: *work* (take messages from the mailbox and handle them) or *jobs* (the hooks and the making of instances,
+handed over by `lifecycle.py`, which runs on the loop for this kind of actor, too). Its phase is `RUNNING` while it works.
+The thread never changes the phase, the tree or anything else that belongs to the loop: it reports there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from queue import SimpleQueue
+from time import monotonic, perf_counter
+from types import CoroutineType
+from typing import Any
+
+from . import lifecycle
+from .cell import Cell
+from .current import enter_thread
+from .envelope import Envelope, Notice
+from .future import ActorFuture
+from .mailbox import MailboxClosed
+from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
+from .phase import OPEN, RUNNING, STARTING, STOPPED
+from .receive import SPECIAL, handler_name
+from .replies import answer, answer_error, cancelled_error, crashed_error
+from .steps import Outcome, Steps
+from .supervision import Stop
+
+__all__ = ["ThreadCell"]
+
+
+class ThreadCell(Cell):
+    """One actor that owns a thread, from its spawn to its end."""
+
+    __slots__ = ("_cancelled", "_deciding", "_failed", "_inner", "_jobs", "_runner", "_undecided", "_waiting", "_working", "thread")
+
+    owns_thread = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.thread: threading.Thread | None = None
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()  # None: the thread may end
+        self._runner: asyncio.Runner | None = None  # for asynchronous handlers, made in the thread when the first one comes
+        self._inner: asyncio.Task[Any] | None = None  # the asynchronous handler that is, or was last, under way in the thread
+        self._undecided: deque[ChildFailed] = deque()  # failed children of which the thread is to say what becomes of them
+        self._deciding: set[asyncio.Task[Any]] = set()  # asynchronous decisions that are under way, in the thread
+        self._failed: tuple[BaseException, str] | None = None  # why the thread has stopped working; written by it, and taken by the loop
+        self._working = False  # whether the thread is at its mailbox, and not at its jobs; written by the thread
+        self._waiting: threading.Event | None = None  # what the thread blocks on, in a handler or hook that waits for a reply
+        self._cancelled: asyncio.Task[Any] | None = None  # the one that somebody asked the end of
+
+    @property
+    def state(self) -> str:
+        if self.phase is RUNNING and self.handling is None:
+            return OPEN.value
+        return self.phase.value
+
+    @property
+    def task_context(self) -> contextvars.Context:
+        # The actor's own context is the thread's: two threads cannot be in it at once.
+        return contextvars.copy_context()
+
+    def begin(self) -> None:
+        self.thread = threading.Thread(target=self._main, name=self.name, daemon=self.actor_class.use_daemon_thread)
+        self.thread.start()
+        self.system.on_loop(self._start)
+
+    def visit(self) -> bool:
+        """The dispatcher never comes: the thread waits on the mailbox itself."""
+        return False
+
+    def handle(self, envelope: Envelope, started: float) -> float:
+        raise NotImplementedError  # only an idle actor is asked to, and this one never says that it is
+
+    def is_idle(self) -> bool:
+        return False  # it is the thread that handles
+
+    def is_busy(self) -> bool:
+        return self.mailbox.is_engaged or len(self.mailbox) > 0
+
+    def wake(self) -> None:
+        """The thread waits on the mailbox itself."""
+
+    def post_control(self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False) -> bool:
+        """What concerns its life goes to the loop; what needs its instance, to the thread."""
+        envelope = Notice(request, reply_to)
+        if isinstance(request, StopRequest | WaitRequest | CancelRequest):
+            if seal:
+                self.mailbox.seal()
+            if self.phase is STOPPED:
+                return False
+            told = self.system.on_loop(self._control_or_ended, envelope)
+            if seal:
+                # The thread must not take any more work either: what it finds in its control lane makes it look.
+                with contextlib.suppress(MailboxClosed):
+                    self.mailbox.put_control(Notice(StopRequest()))
+            return told
+        try:
+            self.mailbox.put_control(envelope, seal=seal)
+        except MailboxClosed:
+            return False
+        return True
+
+    def holds_thread(self) -> bool:
+        return self.thread is not None
+
+    def is_own_thread(self, ident: int) -> bool:
+        # Numbers of threads are given again: one that has ended is nobody's.
+        return self.thread is not None and self.thread.ident == ident and self.thread.is_alive()
+
+    def go_on(self) -> None:
+        self.phase = RUNNING
+        self.mailbox.come_back()
+        self._jobs.put(self._work)
+
+    def cancel_handler(self) -> None:
+        if self.phase is RUNNING:
+            self._cancel_inner()
+
+    def interrupt(self) -> None:
+        if self.phase is STARTING:
+            self.cancelling = True
+        if self.phase in (RUNNING, STARTING):
+            self._cancel_inner()
+            self._cancel_decisions()
+
+    def cut_off(self) -> None:
+        self._cancelled = None  # again, if it was cancelled before
+        self._cancel_inner()
+        self._cancel_decisions()
+
+    def _cancel_inner(self) -> None:
+        inner = self._inner
+        if self.handling is not None and inner is not None and inner is not self._cancelled and not inner.done():
+            self._cancelled = inner
+            inner.get_loop().call_soon_threadsafe(inner.cancel)
+
+    def _cancel_decisions(self) -> None:
+        for task in tuple(self._deciding):
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def decide_on(self, request: ChildFailed) -> None:
+        if self.closing or self.actor is None:
+            lifecycle.decided(request, Stop(), None)
+            return
+        self._undecided.append(request)
+        # Now get the thread to look, whatever it is at: it may wait for that very child.
+        waiting, inner = self._waiting, self._inner
+        if waiting is not None:
+            waiting.set()
+        if inner is not None and not inner.done():
+            with contextlib.suppress(RuntimeError):  # it has ended, and its loop with it
+                inner.get_loop().call_soon_threadsafe(self._decide)
+        if self._working:
+            self.post_control(Look())
+        else:
+            self._jobs.put(self._decide)
+
+    # --- procedures on the loop ---
+
+    def _start(self) -> None:
+        self.system.threads[self] = None
+        if self.phase is STARTING and self.task is None:
+            self.run_task(self._starting(), STARTING)
+
+    async def _starting(self) -> None:
+        lifecycle.started(self, await self.call("on_start"), "on_start")
+
+    def _control_or_ended(self, envelope: Envelope) -> None:
+        if self.phase is STOPPED:
+            if isinstance(envelope.reply_to, ActorFuture):
+                envelope.reply_to.settle(True)
+        else:
+            self.control(envelope)
+
+    def _work_ended(self) -> None:
+        """The thread has turned from work to jobs."""
+        failed, self._failed = self._failed, None
+        if self.phase is not RUNNING:
+            return  # given up at the end of the system
+        if failed is not None:
+            lifecycle.fail(self, *failed)
+        else:
+            lifecycle.stop(self)
+
+    async def call(self, hook: str, *args: Any) -> BaseException | None:
+        return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)))
+
+    async def rebuild(self) -> BaseException | None:
+        return await self._in_thread(lambda: self._run("__init__", self.build))
+
+    async def release(self) -> None:
+        if self.thread is None:
+            return  # it was never begun
+        ended = self.system.loop.create_future()
+        self._jobs.put(lambda: self._report(_set, ended, None))
+        await ended
+        self._jobs.put(None)
+        self.thread.join()  # it has nothing left to do but to end
+
+    def end(self, ending: Ending) -> None:
+        super().end(ending)
+        self._jobs.put(None)  # where it was given up: the thread ends when it comes back from wherever it is
+        self.system.threads.pop(self, None)
+
+    async def _in_thread(self, job: Callable[[], Outcome]) -> BaseException | None:
+        """Have the thread do it. Returns what it raised."""
+        done: asyncio.Future[BaseException | None] = self.system.loop.create_future()
+        self._jobs.put(lambda: self._report(_set, done, job().error))
+        return await done
+
+    # --- in the thread ---
+
+    def _main(self) -> None:
+        enter_thread(self.system, self._wait)
+        try:
+            while (job := self._jobs.get()) is not None:
+                job()
+        finally:
+            if self._runner is not None:
+                self._runner.close()
+
+    def _report(self, function: Callable[..., object], *args: Any) -> None:
+        self.system.on_loop(function, *args)
+
+    # No frame here may keep an error in a variable: it is on the way down to the handler, and so the error's traceback would keep it, and it the error.
+
+    def _work(self) -> None:
+        self._working = True
+        self._decide()
+        self._take_and_handle()
+        self._working = False
+        self._decide()
+        self._report(self._work_ended)
+
+    def _take_and_handle(self) -> None:
+        """Until the mailbox is closed or something fails."""
+        while self._failed is None and (envelope := self._next()) is not None:
+            message = envelope.message
+            if isinstance(message, Look):
+                self._decide()
+            elif isinstance(message, ChildEscalated):
+                self._failed = (message.error, message.during)
+            elif isinstance(message, StopRequest):
+                if envelope.reply_to is not None:  # the last one of the work lane; that of the control lane has been told to the loop before
+                    self._report(self._control_or_ended, envelope)
+                break
+            else:
+                self._handle_here(envelope)
+
+    def _next(self) -> Envelope | None:
+        envelope = self.mailbox.take()
+        if envelope is None:
+            if self.system.waiting_for_quiet:
+                self._report(self.system.look_again)
+            envelope = self.mailbox.wait_take()
+        return envelope
+
+    def _wait(self, event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
+        """Block in a handler or hook, but for the decisions that come up meanwhile."""
+        deadline = None if timeout is None else monotonic() + timeout
+        outer, self._waiting = self._waiting, event
+        try:
+            self._decide()  # what has come up before anybody could know what is waited for
+            while not done():
+                if not event.wait(None if deadline is None else max(0.0, deadline - monotonic())):
+                    return done()
+                event.clear()
+                self._decide()
+        finally:
+            self._waiting = outer
+        return True
+
+    def _decide(self) -> None:
+        """Say what becomes of failed children. Also called within a handler that waits."""
+        while self._undecided:
+            request = self._undecided.popleft()
+            if self.closing:
+                self._report(lifecycle.decided, request, Stop(), None)
+                continue
+            outer, self.handling = self.handling, "on_child_failure"
+            try:
+                # In a context of its own: the actor's may be entered already, further down this very stack.
+                result = contextvars.copy_context().run(self.actor.on_child_failure, request.child.own_ref(), request.error)  # type: ignore[union-attr]
+                if type(result) is CoroutineType:
+                    self._decide_async(request, result)
+                    continue
+            except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
+                self._report(lifecycle.decided, request, None, error)
+            else:
+                self._report(lifecycle.decided, request, result, None)
+            finally:
+                self.handling = outer
+
+    def _decide_async(self, request: ChildFailed, coro: Coroutine[Any, Any, Any]) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._report(lifecycle.decided, request, self._run_async(coro), None)
+            return
+        # The thread's loop is running, further down this very stack; `_run_async` sees to it that it does so until this is done.
+        task = loop.create_task(Steps(coro, lambda _seconds: None, lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)))
+        self._deciding.add(task)
+        task.add_done_callback(self._deciding.discard)
+        if self.system.closing:
+            task.cancel()  # it was to be interrupted before it had begun
+
+    def _handle_here(self, envelope: Envelope) -> None:
+        message = envelope.message
+        special = SPECIAL.get(type(message))
+        receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
+        started = perf_counter()
+        self.current = envelope
+        self._settle(envelope, started, self._run(handler_name(message), receive))
+
+    def _settle(self, envelope: Envelope, started: float, outcome: Outcome) -> None:
+        """A handler has ended: an ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
+        self.current = None
+        message, reply_to, error = envelope.message, envelope.reply_to, outcome.error
+        seconds = perf_counter() - started
+        monitor = self.system.monitor
+        monitor.count_handled()
+        if seconds > monitor.notable:
+            monitor.took(self.path, handler_name(message), seconds)
+        if error is None:
+            self._answer(answer, reply_to, outcome.value)
+        elif isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
+            self._answer(answer_error, reply_to, cancelled_error(self, message))
+        elif reply_to is not None and isinstance(error, Exception):
+            self._answer(answer_error, reply_to, error)
+        else:
+            self._answer(answer_error, reply_to, crashed_error(self, message, error))
+            self._failed = (error, handler_name(message))
+        self._inner = self._cancelled = None
+
+    def _answer(self, how: Callable[[Any, Any], None], reply_to: Any, what: Any) -> None:
+        if type(reply_to) is ActorFuture:
+            how(reply_to, what)
+        elif reply_to is not None:
+            self._report(how, reply_to, what)
+
+    def _run(self, handler: str, function: Callable[[], Any]) -> Outcome:
+        self.handling = handler
+        try:
+            result = self.context.run(function)
+            if type(result) is CoroutineType:
+                result = self._run_async(result)
+        except BaseException as error:  # noqa: BLE001 -- the outcome is reported to the loop
+            return Outcome(error)
+        finally:
+            self.handling = None
+        return Outcome(None, result)
+
+    def _run_async(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        async def run() -> Any:
+            self._inner = inner = asyncio.current_task()
+            if self.system.closing and inner is not None and self.phase in (RUNNING, STARTING):
+                self._cancelled = inner  # it was to be interrupted before it had begun
+                inner.cancel()
+            return await coro
+
+        async def decide() -> None:
+            await asyncio.wait(self._deciding)
+
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        try:
+            return self._runner.run(run(), context=self.context)
+        finally:
+            outer, self.handling = self.handling, "on_child_failure"
+            while self._deciding:
+                self._runner.run(decide())
+            self.handling = outer
+
+
+def _set(future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        future.set_result(value)

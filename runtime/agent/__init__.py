@@ -1,0 +1,18 @@
+"""One agent at work: its place in the tree, its history, its actor.
+
+Owns what an invocation of an agent is, as data, and how its definition is driven. Its files, each importing only from those above it:
+
+    tree            the protocol of a definition; the tree that definitions form
+    history         what an agent is given of what was said before
+    session_values  the values that all agents of a run share
+    hooks           what looks on, and how it is called
+    options         what is asked of one run only
+    run_context     what belongs to a run, and every agent of it may see
+    run_messages    what the actors of a run send to one another
+    invocation      one invocation of an agent, and the roles that it plays, as data
+    run_state       what one run has come to, as data
+    context         an agent's door to its run
+    agent_actor     the actor of one invocation
+
+It must never record, number or show an event: that is for the run's supervisor in `run/`.
+"""

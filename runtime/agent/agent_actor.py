@@ -1,0 +1,258 @@
+"""An agent at work: the actor of one invocation.
+
+Owns: the driving of a definition's `run`, event by event, and how that ends. It is told to `Perform`, reports each event to the run supervisor before it
+asks for the next one, and at last reports its end. It must never record, number or show anything: that is the supervisor's.
+
+What `run` raises: an ordinary exception is the agent's failure, and is shown as one error event. If the definition is to be restarted on failure, or if
+it is no ordinary exception, the actor fails with it, and the supervisor decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from itertools import islice
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any
+
+from ..actor.actor import Actor
+from ..actor.direct import OVER, deliver, finish
+from ..data.agent_input import AgentInput
+from ..data.chat import Message, MessageDelta
+from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
+from ..data.outcome import CANCELLED, FINISHED, Outcome
+from ..errors import UsageError
+from ..log import logger
+from ..maybe_await import settled
+from .context import ASKED_BEHIND, AgentContext, ResumeInfo
+from .history import HistoryEntry, complete_calls, retold, select, without_transfers
+from .hooks import call_hooks
+from .invocation import Invocation, Seat
+from .run_context import RunContext
+from .run_messages import Emitted, Ended
+
+if TYPE_CHECKING:
+    from ..actor.ref import ActorRef
+
+__all__ = ["AgentActor"]
+
+
+class AgentActor(Actor):
+    """One invocation of one agent."""
+
+    __slots__ = ("_context", "_invocation", "_supervisor")
+
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], streaming: bool) -> None:  # noqa: FBT001 -- for speed
+        super().__init__()
+        self._invocation = invocation
+        self._supervisor = supervisor
+        self._context = AgentContext(invocation, run, supervisor, self._cell.system, streaming=streaming)
+        invocation.cell = self._cell
+
+    async def on_receive(self, message: Any) -> None:
+        """Perform: from the beginning, or from where the invocation stands."""
+        del message
+        invocation, context = self._invocation, self._context
+        agent = invocation.node.agent
+        hooked = context.run.hooks is not None or agent.hooks is not None
+        try:
+            if hooked:
+                await self._announce(agent)
+            outcome = invocation.outcome
+            if outcome is None and invocation.restored:
+                outcome = await self._go_on(agent)
+            if outcome is None:
+                given = self._input(agent)
+                if type(given) is not AgentInput:
+                    given = await given
+                context.given = given
+                outcome = await self._play(agent, given)
+        except asyncio.CancelledError:
+            if not self._is_cancelled():
+                raise  # the agent's own doing, and the end of its actor
+            outcome = CANCELLED
+        except Exception as error:
+            if agent.on_failure is not None:
+                raise
+            outcome = await self._fail(error)
+        if hooked:
+            await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+        await deliver(self._supervisor, Ended(invocation, outcome, invocation.transfer))
+        finish(self._cell)
+
+    async def _go_on(self, agent: Any) -> Outcome | None:
+        """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
+        invocation, context = self._invocation, self._context
+        if invocation.transfer is not None and agent.wrapped is None and not agent.hands_off and not self._has_more():
+            return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
+        answer = (invocation.answers or {}).get(None)
+        if answer is not None and not answer.is_target:
+            # It waits on, for the same thing.
+            await context.emit(AgentEvent.of(action=Interrupted((context.interrupted(answer.pending.context.info, answer.pending.state),))))
+            return invocation.outcome
+        if answer is not None:
+            state = answer.pending.state
+            context.resume = ResumeInfo(is_target=True, data=answer.data, state=state, streaming=context.streaming)
+        elif invocation.resumed:
+            context.resume = ResumeInfo(streaming=context.streaming)
+        return None
+
+    def _has_more(self) -> bool:
+        """Whether something that it has begun behind its transfer, or beside it, is not done yet."""
+        invocation = self._invocation
+        asked = {*(invocation.answers or ())} - {None}  # what it was told itself may have been before
+        seats = (invocation.seats or {}).values()
+        return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(seat, Seat) for seat in seats)
+
+    def _is_cancelled(self) -> bool:
+        """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
+        task = asyncio.current_task()
+        return self._context.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
+
+    async def _announce(self, agent: Any) -> None:
+        invocation, context = self._invocation, self._context
+        source = invocation.handed_over_by
+        if source is not None:
+            await call_hooks(context.run.hooks, None, "on_transfer", None, context.run, source.agent, agent)
+            await call_hooks(None, agent.hooks, "on_transfer", None, context.run, agent, source.agent)
+        if invocation.seat.parent is None and source is None:
+            await context.call_hooks("on_run_start", invocation.seat.scope.input)
+        await context.call_hooks("on_agent_start", agent, agent_name="on_start")
+
+    async def _fail(self, error: Exception) -> Outcome:
+        shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
+        return CANCELLED if shown is OVER else Outcome("failed", shown.error)
+
+    async def _play(self, agent: Any, given: AgentInput) -> Outcome:
+        """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
+        invocation, context = self._invocation, self._context
+        stream = _events_of(agent, given, context)
+        exhausted = False
+        try:
+            async for event in stream:
+                if type(event) is not AgentEvent:
+                    raise _no_event(agent, event)
+                if event.message is None or type(event.message) is not Message or event.action is not None:
+                    _check_event(agent, event)
+                await context.emit(event)
+                if invocation.outcome is not None:
+                    break
+            else:
+                exhausted = True
+        finally:
+            if not exhausted:
+                await self._close(stream)
+        if invocation.outcome is not None:
+            return invocation.outcome
+        if (last := context.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
+            return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
+        message = invocation.last_message
+        return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED
+
+    async def _close(self, stream: Any) -> None:
+        """End the generator. What it raises after its agent's end is nobody's failure any more."""
+        try:
+            await stream.aclose()
+        except Exception:
+            if self._invocation.outcome is None:
+                raise
+            logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
+
+    def _input(self, agent: Any) -> Any:
+        """What the agent is given, by its history policy: at once, or as an awaitable of it."""
+        invocation = self._invocation
+        if invocation.given is not None and invocation.retold_from is None:
+            return self._told(invocation, invocation.given, invocation.since)
+        asked, since = self._asked()
+        streaming = self._context.streaming
+        policy: Any = agent.history or "lane"
+        if callable(policy):
+            return self._rewritten(policy, asked.messages, agent, since)
+        if not invocation.since and invocation.lane.parent is None:
+            return asked  # nothing has been said yet
+        entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path, since)
+        return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
+
+    def _asked(self) -> tuple[AgentInput, int]:
+        """What the conversation begins with in which the agent plays, and how much of what was said before is no part of it.
+
+        It is the input of its scope; or, if somebody in front of it or of what is around it was handed over to, what that one was given.
+        """
+        at: Invocation | None = self._invocation
+        while at is not None:
+            if at.given is not None and len(at.names) > 1:
+                until = at.since if at.retold_from is None else at.retold_from
+                return self._told(at, at.given, until), len(at.lane.visible()) - len(at.lane.entries) + until
+            above = at.seat.parent
+            at = above if above is not None and above.seat.scope is at.seat.scope else None
+        return self._invocation.seat.scope.input, 0
+
+    def _told(self, invocation: Invocation, given: AgentInput, until: int) -> AgentInput:
+        """What it was given outright, and what was said since, up to there, as it was said."""
+        if invocation.told_from is None:
+            return given
+        before, start = invocation.told or (given.messages, invocation.told_from)
+        invocation.told = None
+        said = [entry.message for entry in islice(invocation.lane.entries, start, until)]
+        return AgentInput((*before, *complete_calls(said)), self._context.streaming)
+
+    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any, since: int) -> AgentInput:
+        invocation = self._invocation
+        entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
+        seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path, since)
+        for entry in seen:
+            message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
+            if message is not None:
+                entries.append(HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message))
+        messages = tuple(await settled(rewriter(entries)))
+        for message in messages:
+            if not hasattr(message, "role"):
+                msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."
+                raise UsageError(msg, agent=agent.name)
+        return AgentInput(messages, self._context.streaming)
+
+
+def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
+    """The agent's async generator. Raises if `run` is something else."""
+    stream = agent.run(given, context)
+    if type(stream) is AsyncGeneratorType:
+        return stream
+    if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):
+        return stream
+    if inspect.iscoroutine(stream):
+        stream.close()
+    if isinstance(stream, AsyncIterator) or hasattr(stream, "__aiter__"):
+        return _closable(stream)
+    kind = type(stream).__name__
+    msg = f"{type(agent).__name__}.run() of agent {agent.name!r} returned a {kind}, and no async generator: write `async def run(...)` with a `yield`."
+    raise UsageError(msg, agent=agent.name)
+
+
+async def _closable(stream: Any) -> AsyncIterator[Any]:
+    async for event in stream:
+        yield event
+
+
+def _check_event(agent: Any, event: AgentEvent) -> None:
+    """Raise, if what an agent of the user's has put into an event is not what belongs there."""
+    wanted: tuple[tuple[str, Any, str], ...] = (
+        ("message", Message, "a Message"),
+        ("delta", MessageDelta, "a MessageDelta"),
+        ("action", Action, "Exit(), TransferToAgent(...), BreakLoop() or CustomAction(...)"),
+        ("error", Exception, "an exception"),
+    )
+    for field, kind, what in wanted:
+        value = getattr(event, field)
+        if value is not None and not isinstance(value, kind):
+            msg = f"agent {agent.name!r} yielded an event with {field}={value!r}: give {what}."
+            raise UsageError(msg, agent=agent.name)
+    action = event.action
+    if isinstance(action, TransferToAgent) and not isinstance(action.agent_name, str):
+        msg = f"agent {agent.name!r} yielded {action!r}: give the name of an agent."
+        raise UsageError(msg, agent=agent.name)
+
+
+def _no_event(agent: Any, event: Any) -> Exception:
+    msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
+    return UsageError(msg, agent=agent.name)

@@ -1,0 +1,197 @@
+"""What has been said in a run, in lanes, and what an agent gets to see of it.
+
+Owns: the log of recorded messages, and the rules by which it becomes the input of an agent: its own messages keep their role, those of others
+become a user message "For context: ...". It must never show an agent a tool call without its result, or a result without its call.
+
+A lane is what one line of agents sees: the children of a Parallel have one each, which begins with all that its parent lane held when they were started.
+A parent lane stands still while it has children; when all have ended, `join` puts what they hold behind it, in the order of the children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final, Literal, TypeAlias
+
+from ..data.chat import Message, Part, TextPart, ToolCall
+
+__all__ = ["TRANSFER_TOOL", "Entry", "HistoryEntry", "HistoryPolicy", "HistoryRewriter", "Lane", "complete_calls", "retold", "select", "without_transfers"]
+
+TRANSFER_TOOL: Final = "transfer_to_agent"
+"""The name of the one tool by which an agent hands over to another."""
+
+_NOT_COMPLETED: Final = "The call was not completed."
+
+HistoryPolicy: TypeAlias = Literal["lane", "run_path", "isolated", "input_only"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One message as a rewriter is given it: an input of the run, or what an agent has said."""
+
+    is_user_input: bool
+    agent_name: str | None
+    message: Message
+
+
+HistoryRewriter: TypeAlias = Callable[[Sequence[HistoryEntry]], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+
+class Entry:
+    """One recorded message, with who said it and where."""
+
+    __slots__ = ("agent_name", "invocation_id", "message", "retold", "run_path")
+
+    def __init__(self, agent_name: str, run_path: tuple[str, ...], invocation_id: str, message: Message) -> None:
+        self.agent_name = agent_name
+        self.run_path = run_path
+        self.invocation_id = invocation_id
+        self.message = message
+        self.retold: Message | None = None  # as others are given it; made when the first one is
+
+
+class Lane:
+    """What one line of agents has said, behind what was said before it began."""
+
+    __slots__ = ("entries", "fork", "id", "parent")
+
+    def __init__(self, parent: Lane | None = None, lane_id: str = "") -> None:
+        self.id = lane_id  # names it in its run
+        self.parent = parent
+        self.fork = 0 if parent is None else len(parent.entries)  # how much of the parent's own entries is seen from here
+        self.entries: list[Entry] = []
+
+    def visible(self) -> list[Entry]:
+        """All that is seen from here, oldest first."""
+        if self.parent is None:
+            return self.entries.copy()
+        seen = self.parent.visible()
+        del seen[len(seen) - len(self.parent.entries) + self.fork :]
+        seen += self.entries
+        return seen
+
+    def join(self, children: Iterable[Lane]) -> None:
+        """The children have ended: what they hold is seen from here on, each in its own order, one child after the other."""
+        for child in children:
+            self.entries += child.entries
+
+
+def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: tuple[str, ...], since: int = 0) -> list[Entry]:
+    """The entries that an agent gets to see which begins when its lane holds `until` entries of its own; without the first `since` of all."""
+    if policy == "input_only":
+        return []
+    entries = lane.visible()
+    if until < len(lane.entries):
+        del entries[len(entries) - len(lane.entries) + until :]
+    if since:
+        del entries[:since]
+    if policy == "run_path":
+        return [entry for entry in entries if entry.run_path == run_path[: len(entry.run_path)]]
+    if policy == "isolated":
+        return [entry for entry in entries if entry.agent_name == agent_name]
+    return entries
+
+
+def retold(entries: Iterable[Entry], agent_name: str, *, skip_transfers: bool) -> list[Message]:
+    """The entries as messages for that agent: its own as they are, those of others retold."""
+    messages = []
+    own = False
+    for entry in entries:
+        message = entry.message
+        if skip_transfers and (message.tool_calls or message.role == "tool"):
+            without = without_transfers(message)
+            if without is None:
+                continue
+            if without is not message:
+                own = own or entry.agent_name == agent_name
+                messages.append(without if entry.agent_name == agent_name else _retell(without, entry.agent_name))
+                continue
+        if entry.agent_name == agent_name:
+            own = True
+            messages.append(message)
+        else:
+            if entry.retold is None:
+                entry.retold = _retell(message, entry.agent_name)
+            messages.append(entry.retold)
+    return complete_calls(messages) if own else messages
+
+
+def without_transfers(message: Message) -> Message | None:
+    """The message without transfer calls; None if nothing is left of it, or if it is the result of one."""
+    if message.role == "tool":
+        return None if message.tool_name == TRANSFER_TOOL else message
+    calls = tuple(call for call in message.tool_calls if call.name != TRANSFER_TOOL)
+    if len(calls) == len(message.tool_calls):
+        return message
+    if not calls and not message.content:
+        return None
+    return replace(message, tool_calls=calls)
+
+
+def _retell(message: Message, agent_name: str) -> Message:
+    """What another agent did, told as something that the user says: so that a model does not take it for its own doing."""
+    told = ["For context:"]
+    text = message.text
+    if message.role == "tool":
+        told.append(f" [{agent_name}] `{message.tool_name}` tool returned result: {text}.")
+    elif message.role == "assistant":
+        if text:
+            told.append(f" [{agent_name}] said: {text}.")
+        told += [f" [{agent_name}] called tool: `{call.name}` with arguments: {call.arguments}." for call in message.tool_calls]
+    else:
+        told.append(f" [{agent_name}] said: {text}.")
+    content = message.content
+    others: tuple[Part, ...] = () if isinstance(content, str) else tuple(part for part in content if not isinstance(part, TextPart))
+    told_text = "".join(told)
+    return Message("user", (TextPart(told_text), *others) if others else told_text)
+
+
+def complete_calls(messages: list[Message]) -> list[Message]:
+    """The messages, in which every tool call has one result right behind it, and every result a call.
+
+    A call may have lost its result because a run was cancelled, crashed or failed; then the model is told that the call was not completed.
+    """
+    if _is_complete(messages):
+        return messages
+    complete: list[Message] = []
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if message.role == "tool":
+            continue  # its call is not before it
+        complete.append(message)
+        if message.tool_calls:
+            results = _results_of(message.tool_calls, messages, position)
+            for call, result in zip(message.tool_calls, results, strict=True):
+                complete.append(result or Message.tool(_NOT_COMPLETED, call.id, call.name))
+    return complete
+
+
+def _is_complete(messages: list[Message]) -> bool:
+    """Whether all is in order: most conversations are, and need no second look."""
+    expected: list[str] = []  # the calls whose results have to come next, the first one last
+    for message in messages:
+        if message.role == "tool":
+            if not expected or message.tool_call_id != expected.pop():
+                return False
+        elif expected:
+            return False
+        elif message.tool_calls:
+            expected = [call.id for call in reversed(message.tool_calls)]
+    return not expected
+
+
+def _results_of(calls: tuple[ToolCall, ...], messages: list[Message], start: int) -> list[Message | None]:
+    """The result of each call, looked for up to the next message with calls of its own, in the order of the calls."""
+    found: list[Message | None] = [None] * len(calls)
+    for message in islice(messages, start, None):
+        if message.tool_calls:
+            break
+        if message.role == "tool":
+            for index, call in enumerate(calls):
+                if found[index] is None and call.id == message.tool_call_id:
+                    found[index] = message
+                    break
+    return found

@@ -1,0 +1,111 @@
+"""Callbacks that look on: of a run, and of one agent.
+
+Owns: the two sets of hooks, and how they are called. A hook may be `def` or `async def`. One that raises is logged, and changes nothing; whatever a
+hook returns is not used. Hooks that are not overridden cost one look into a set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import UsageError
+from ..log import logger
+from ..maybe_await import settled
+
+if TYPE_CHECKING:
+    from ..data.agent_input import AgentInput
+    from ..data.chat import Message, ToolCall
+    from ..data.outcome import Outcome
+    from ..data.run_result import RunResult
+    from ..models.protocol import ModelRequest
+    from .run_context import RunContext
+
+__all__ = ["AgentHooks", "RunHooks", "call_hooks", "check_hooks"]
+
+
+class _Hooks:
+    """Checks, when a class of hooks is made, that each hook is one that there is, and takes what it will be given."""
+
+    _overridden: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        base = next(known for known in (RunHooks, AgentHooks) if issubclass(cls, known)) if cls.__module__ != __name__ else cls
+        known = {name: member for name, member in vars(base).items() if name.startswith("on_")}
+        found = {name for owner in cls.__mro__ if owner not in (base, _Hooks, object) for name in vars(owner) if name.startswith("on_")}
+        for name in sorted(found):
+            if name not in known:
+                msg = f"{cls.__name__}.{name}: there is no such hook. {base.__name__} has: {', '.join(known)}."
+                raise UsageError(msg)
+            _check_signature(cls, name, known[name])
+        cls._overridden = frozenset(found)
+
+
+def _check_signature(cls: type, name: str, model: Callable[..., Any]) -> None:
+    given = list(inspect.signature(model).parameters)
+    hook = inspect.getattr_static(cls, name)
+    arguments = given if inspect.isfunction(hook) else given[1:]
+    try:
+        inspect.signature(getattr(cls, name)).bind(*arguments)
+    except TypeError as problem:
+        msg = f"{cls.__name__}.{name} has the wrong signature ({problem}): it is called as {name}({', '.join(given[1:])})."
+        raise UsageError(msg) from None
+
+
+class RunHooks(_Hooks):
+    """What a whole run does. Give one to the Runner: `Runner(agent, hooks=MyHooks())`."""
+
+    def on_run_start(self, context: RunContext, input: AgentInput) -> Any: ...  # noqa: A002 -- what it is
+    def on_run_end(self, context: RunContext, result: RunResult) -> Any: ...
+    def on_agent_start(self, context: RunContext, agent: Any) -> Any: ...
+    def on_agent_end(self, context: RunContext, agent: Any, outcome: Outcome) -> Any: ...
+    def on_model_start(self, context: RunContext, agent: Any, request: ModelRequest) -> Any: ...
+    def on_model_end(self, context: RunContext, agent: Any, message: Message) -> Any: ...
+    def on_tool_start(self, context: RunContext, agent: Any, tool: Any, call: ToolCall) -> Any: ...
+    def on_tool_end(self, context: RunContext, agent: Any, tool: Any, result: Message) -> Any: ...
+    def on_transfer(self, context: RunContext, from_agent: Any, to_agent: Any) -> Any: ...
+    def on_handoff(self, context: RunContext, from_agent: Any, to_agent: Any) -> Any: ...
+
+
+class AgentHooks(_Hooks):
+    """What one agent does, in whatever run. Give one to the agent: `ChatModelAgent(..., hooks=MyHooks())`."""
+
+    def on_start(self, context: RunContext, agent: Any) -> Any: ...
+    def on_end(self, context: RunContext, agent: Any, outcome: Outcome) -> Any: ...
+    def on_model_start(self, context: RunContext, agent: Any, request: ModelRequest) -> Any: ...
+    def on_model_end(self, context: RunContext, agent: Any, message: Message) -> Any: ...
+    def on_tool_start(self, context: RunContext, agent: Any, tool: Any, call: ToolCall) -> Any: ...
+    def on_tool_end(self, context: RunContext, agent: Any, tool: Any, result: Message) -> Any: ...
+    def on_transfer(self, context: RunContext, agent: Any, source: Any) -> Any: ...
+    def on_handoff(self, context: RunContext, agent: Any, source: Any) -> Any: ...
+
+
+def check_hooks(hooks: Any, kind: type, where: str) -> None:
+    """Raise unless these are hooks of that kind."""
+    if hooks is not None and not isinstance(hooks, kind):
+        msg = f"{where}: hooks={hooks!r} are no {kind.__name__}. Give an instance of a subclass of understudy.runtime.{kind.__name__}."
+        raise UsageError(msg)
+
+
+async def call_hooks(run_hooks: RunHooks | None, agent_hooks: AgentHooks | None, name: str, agent_name: str | None, *args: Any) -> None:
+    """Call one hook of each set that has it: the run's, then the agent's. `agent_name` is the agent hook's, if it has another."""
+    if run_hooks is not None and name in run_hooks._overridden:
+        await _call(run_hooks, name, args)
+    other = agent_name or name
+    if agent_hooks is not None and other in agent_hooks._overridden:
+        await _call(agent_hooks, other, args)
+
+
+async def _call(hooks: _Hooks, name: str, args: tuple[Any, ...]) -> None:
+    try:
+        await settled(getattr(hooks, name)(*args))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        logger.exception("The hook %s.%s was cancelled from within. The run goes on without it.", type(hooks).__name__, name)
+    except Exception:  # noqa: BLE001 -- a hook changes nothing, whatever it raises
+        logger.exception("The hook %s.%s raised. The run goes on without it.", type(hooks).__name__, name)

@@ -1,0 +1,181 @@
+"""Options of one run, for all agents or for those that are named.
+
+Owns: the kinds of options, and which of them reach whom. It must never say what an option means: that is the agent's, tool's or model's who reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from ..codec.pack import pack
+from ..errors import CheckpointError, UsageError
+from ..models.protocol import ModelSettings
+
+__all__ = [
+    "ModelOptions",
+    "Options",
+    "OptionsLike",
+    "ToolOptions",
+    "agent_options",
+    "as_options",
+    "as_tool_options",
+    "model_options",
+    "plain_options",
+    "restored_options",
+    "tool_options",
+]
+
+
+class Options:
+    """Named values that agents read in `context.options`. With `agents=("a", "b")`, only those; else all.
+
+    Subclass it for options of your own: give the values to `super().__init__(**values)`.
+    """
+
+    __slots__ = ("agents", "values")
+
+    def __init__(self, *, agents: Collection[str] | None = None, **values: Any) -> None:
+        if isinstance(agents, str):
+            msg = f"{type(self).__name__}(agents={agents!r}): give several names, for example agents=({agents!r},)."
+            raise UsageError(msg)
+        self.agents = None if agents is None else frozenset(agents)
+        self.values = values
+
+    def __repr__(self) -> str:
+        shown = [] if self.agents is None else [f"agents={sorted(self.agents)}"]
+        shown += [f"{key}={value!r}" for key, value in self.values.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def concern(self, agent_name: str) -> bool:
+        """Whether they are for that agent."""
+        return self.agents is None or agent_name in self.agents
+
+
+class ToolOptions(Options):
+    """Named values that tools read in `context.options`. With `tools=("t",)`, only those tools."""
+
+    __slots__ = ("tools",)
+
+    def __init__(self, *, tools: Collection[str] | None = None, agents: Collection[str] | None = None, **values: Any) -> None:
+        super().__init__(agents=agents, **values)
+        self.tools = None if tools is None else frozenset((tools,) if isinstance(tools, str) else tools)
+
+
+class ModelOptions(Options):
+    """Settings for the models: the fields of `ModelSettings`, in place of what the agents say."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self, *, agents: Collection[str] | None = None, **settings: Any) -> None:
+        super().__init__(agents=agents, **settings)
+        try:
+            self.settings = ModelSettings(**settings)
+        except TypeError:
+            known = ", ".join(ModelSettings.__slots__)
+            msg = f"ModelOptions({', '.join(settings)}): models know of {known}; give what only your provider knows as extra={{...}}."
+            raise UsageError(msg) from None
+
+
+OptionsLike: TypeAlias = Options | Mapping[str, Any] | Iterable[Options | Mapping[str, Any]] | None
+
+_NONE: Final[Mapping[str, Any]] = {}
+
+
+def as_options(given: OptionsLike) -> tuple[Options, ...]:
+    """What was given as `options=`, as a tuple."""
+    if given is None:
+        return ()
+    if isinstance(given, Options | Mapping):
+        given = (given,)
+    elif not isinstance(given, Iterable):
+        raise _no_options(given)
+    found = []
+    for one in given:
+        if isinstance(one, Options):
+            found.append(one)
+        elif isinstance(one, Mapping) and all(isinstance(key, str) for key in one):
+            found.append(Options(**one))
+        else:
+            raise _no_options(one)
+    return tuple(found)
+
+
+def as_tool_options(given: OptionsLike) -> tuple[Options, ...]:
+    """What was given as `tool_options=`: a dictionary is for all tools."""
+    if isinstance(given, Mapping):
+        given = ToolOptions(**given)
+    found = as_options(given)
+    for one in found:
+        if not isinstance(one, ToolOptions):
+            msg = f"tool_options: {one!r} is none. Give ToolOptions(name=value, tools=(...)), or a dictionary."
+            raise UsageError(msg)
+    return found
+
+
+def _no_options(given: object) -> UsageError:
+    return UsageError(f"options: {given!r} is none. Give Options(name=value, agents=(...)), ToolOptions(...), ModelOptions(...), or a dictionary.")
+
+
+def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str, Any]:
+    """What that agent gets to read."""
+    if not options:
+        return _NONE
+    merged: dict[str, Any] = {}
+    for one in options:
+        if not isinstance(one, ToolOptions | ModelOptions) and one.concern(agent_name):
+            merged.update(one.values)
+    return merged
+
+
+def tool_options(options: tuple[Options, ...], agent_name: str, tool_name: str) -> Mapping[str, Any]:
+    """What that tool gets to read, when that agent calls it."""
+    if not options:
+        return _NONE
+    merged: dict[str, Any] = {}
+    for one in options:
+        if isinstance(one, ToolOptions) and one.concern(agent_name) and (one.tools is None or tool_name in one.tools):
+            merged.update(one.values)
+    return merged
+
+
+def model_options(options: tuple[Options, ...], agent_name: str, settings: ModelSettings) -> ModelSettings:
+    """The settings of that agent's model, with those in place that were given for this run."""
+    for one in options:
+        if isinstance(one, ModelOptions) and one.concern(agent_name):
+            settings = settings.merged(one.settings)
+    return settings
+
+
+def plain_options(options: tuple[Options, ...]) -> list[tuple[Any, ...]]:
+    """Those that can be kept, as plain data. What a class of the user's means by its values nobody else knows: such are left out."""
+    rows: list[tuple[Any, ...]] = []
+    for one in options:
+        kind = _KINDS.get(type(one))
+        if kind is not None:
+            values = one.values if _can_be_kept(one.values) else {name: value for name, value in one.values.items() if _can_be_kept(value)}
+            tools = one.tools if isinstance(one, ToolOptions) else None
+            rows.append((kind, None if one.agents is None else sorted(one.agents), None if tools is None else sorted(tools), dict(values)))
+    return rows
+
+
+def restored_options(rows: Iterable[Any]) -> tuple[Options, ...]:
+    """The options that such rows say."""
+    found: list[Options] = []
+    for kind, agents, tools, values in rows:
+        if kind == "tools":
+            found.append(ToolOptions(tools=tools, agents=agents, **values))
+        else:
+            found.append((ModelOptions if kind == "model" else Options)(agents=agents, **values))
+    return tuple(found)
+
+
+_KINDS: Final[Mapping[type, str]] = {Options: "plain", ToolOptions: "tools", ModelOptions: "model"}
+
+
+def _can_be_kept(values: Any) -> bool:
+    try:
+        pack(values)
+    except CheckpointError:
+        return False
+    return True

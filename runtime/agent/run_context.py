@@ -1,0 +1,85 @@
+"""What belongs to one run, and all of its agents, tools and hooks may see.
+
+Owns: the ids of the run, its session values, its options, and what it has cost so far. It must never hold an actor.
+"""
+
+from __future__ import annotations
+
+from types import GenericAlias
+from typing import Any, ClassVar, Final
+
+from ..data.chat import Usage
+from ..models import model_for_run
+from .hooks import RunHooks
+from .options import Options
+from .run_messages import CancelMode
+from .session_values import SessionValues
+
+__all__ = ["RunContext"]
+
+_NO_USAGE: Final = Usage()
+
+
+class RunContext:
+    """One run, as hooks and callbacks see it."""
+
+    __slots__ = (
+        "context",
+        "handoff_input_filter",
+        "hooks",
+        "keeps",
+        "models",
+        "null_answer",
+        "options",
+        "run_id",
+        "session",
+        "session_id",
+        "skip_transfers",
+        "stopping",
+        "usage",
+    )
+
+    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
+        self.run_id = run_id
+        self.session_id = session_id
+        self.session = session
+        self.options = options
+        self.hooks = hooks
+        self.usage = _NO_USAGE
+        self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
+        self.skip_transfers = False
+        """Whether agents are given what others have said without the transfers among them."""
+        self.keeps = False
+        """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
+        self.stopping: CancelMode | None = None
+        """Set, when the run is to end at the next safe point of that kind."""
+        self.handoff_input_filter: Any = None
+        """What changes the input of agents that take over by a handoff which has no filter of its own."""
+        self.context: Any = None
+        """The user's own object, if one was given."""
+        self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `RunContext[MyContext]`, for annotations: of what type `context` is
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The session value of that name."""
+        return self.session.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        """Put a session value."""
+        self.session[key] = value
+
+    def delete(self, key: str) -> None:
+        """Remove a session value, if it is there."""
+        self.session.delete(key)
+
+    def model_for_run(self, model: Any) -> Any:
+        """The model as this run uses it: one that remembers something over a run, such as which of several answers, is made anew for each."""
+        found = None if self.models is None else self.models.get(id(model))
+        if found is not None:
+            return found[1]
+        view = model_for_run(model)
+        if view is not model:
+            self.models = self.models or {}
+            self.models[id(model)] = (model, view)  # with the model, so that its id is nobody else's meanwhile
+        return view

@@ -1,0 +1,199 @@
+"""What the actors of a run send to one another.
+
+Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`, `Ended`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from ..data.agent_input import AgentInput
+from ..data.events import AgentEvent
+from ..data.outcome import Outcome
+from .history import Lane
+from .tree import Node
+
+if TYPE_CHECKING:
+    from .invocation import Invocation, Scope, Slot
+
+__all__ = [
+    "LOST",
+    "CancelCast",
+    "CancelChildren",
+    "CancelMode",
+    "CancelRun",
+    "Cast",
+    "CastReply",
+    "Crashed",
+    "Emitted",
+    "EmittedSoon",
+    "Ended",
+    "JoinLanes",
+    "Noted",
+    "Open",
+    "Parked",
+    "Perform",
+]
+
+CancelMode: TypeAlias = Literal["immediate", "after_model", "after_tools"]
+
+
+class Perform:
+    """To an agent actor: begin, or go on from where the invocation stands."""
+
+    __slots__ = ()
+
+
+class CastReply(Protocol):
+    """Where the outcome of a cast goes: a future, or something that is as good as one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, outcome: Outcome, /) -> object: ...
+    def cancel(self) -> object: ...
+
+
+class Cast:
+    """To the supervisor: let an agent play, and give `reply` its outcome. The message itself is answered at once.
+
+    If the caster has cast in that slot before, the agent goes on from where it stands; or its outcome is known already.
+    """
+
+    __slots__ = ("base", "given", "lane", "loop", "node", "one_at_a_time", "parent", "reply", "scope", "slot", "tool")
+
+    def __init__(
+        self,
+        parent: Invocation,
+        node: Node,
+        reply: CastReply,
+        *,
+        slot: Slot,
+        base: tuple[str, ...],
+        lane: Lane,
+        given: AgentInput | None = None,
+        loop: int | None = None,
+        scope: Scope | None = None,
+        tool: Any = None,
+        one_at_a_time: bool = False,
+    ) -> None:
+        self.parent = parent
+        self.node = node
+        self.reply = reply
+        self.slot = slot
+        self.base = base  # the run path that the agent's name is added to
+        self.lane = lane
+        self.given = given
+        self.loop = loop  # the iteration, if the caster is a loop
+        self.scope = scope  # a conversation of its own, if it is called as a tool
+        self.tool = tool  # the address step of the tool call, if it is
+        self.one_at_a_time = one_at_a_time  # whether the caster is done with all that it has cast before
+
+
+class Emitted:
+    """To the supervisor: an event of an agent. The reply is the event as it was recorded and shown."""
+
+    __slots__ = ("event", "invocation")
+
+    def __init__(self, invocation: Invocation, event: AgentEvent) -> None:
+        self.invocation = invocation
+        self.event = event
+
+
+class EmittedSoon(Emitted):
+    """The same, from somebody who does not wait for the reply. `shown` is called when it has been shown, or dropped."""
+
+    __slots__ = ("shown",)
+
+    def __init__(self, invocation: Invocation, event: AgentEvent, shown: Callable[[], object]) -> None:
+        super().__init__(invocation, event)
+        self.shown = shown
+
+
+class Ended:
+    """To the supervisor: an agent has come to its end. With `transfer`, it wants to hand over."""
+
+    __slots__ = ("invocation", "outcome", "transfer")
+
+    def __init__(self, invocation: Invocation, outcome: Outcome, transfer: str | None = None) -> None:
+        self.invocation = invocation
+        self.outcome = outcome
+        self.transfer = transfer
+
+
+class Crashed:
+    """To the supervisor: an agent's actor is no more, and had not reported its end. Without an error, it was stopped."""
+
+    __slots__ = ("error", "invocation")
+
+    def __init__(self, invocation: Invocation, error: BaseException | None) -> None:
+        self.invocation = invocation
+        self.error = error
+
+
+class JoinLanes:
+    """To the supervisor: all in the lanes of an agent's children has ended; put them behind the lane that they came from."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Invocation) -> None:
+        self.parent = parent
+
+
+class Noted:
+    """To the supervisor: an agent's state has changed in a way that must not be lost. Answered when it is recorded."""
+
+    __slots__ = ("invocation", "step")
+
+    def __init__(self, invocation: Invocation, step: str | None = None) -> None:
+        self.invocation = invocation
+        self.step = step  # of `context.step`, if that is it
+
+
+class Parked:
+    """To the supervisor: an agent has come to a safe point, and goes no further."""
+
+    __slots__ = ("invocation",)
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+
+
+class Open:
+    """To the supervisor: find out from where the run starts, and let it begin."""
+
+    __slots__ = ()
+
+
+class CancelRun:
+    """To the supervisor: end the run, now or at the next safe point."""
+
+    __slots__ = ("lost", "mode", "reason", "timeout", "unfinished")
+
+    def __init__(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None, *, unfinished: bool = False, lost: bool = False) -> None:
+        self.reason = reason
+        self.mode = mode
+        self.timeout = timeout  # after which it is immediate
+        self.unfinished = unfinished  # whether somebody is to find the run and continue it
+        self.lost = lost  # whether it is somebody else's already: nothing of it may be written any more
+
+
+LOST: Final = CancelRun("its lease was lost, because the store could not be reached for too long: somebody else may continue it", unfinished=True, lost=True)
+
+
+class CancelCast:
+    """To the supervisor: whoever waited for the future `reply` of a cast does so no longer. End what is under way there, and then set `gone`."""
+
+    __slots__ = ("gone", "reply")
+
+    def __init__(self, reply: Any, gone: Any) -> None:
+        self.reply = reply
+        self.gone = gone
+
+
+class CancelChildren:
+    """To the supervisor: end all that is under way below an agent, which is at its own work."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Invocation) -> None:
+        self.parent = parent

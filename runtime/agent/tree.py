@@ -1,0 +1,250 @@
+"""What the runtime needs of an agent's definition, and the tree that definitions form.
+
+Owns: the protocol of a definition, and the tree of a Runner: who is whose parent, who may hand over to whom. A definition knows no
+parent, so it may stand in any number of trees. It must never run anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ..actor.supervision import Restart
+from ..data.events import AgentEvent
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..data.agent_input import AgentInput
+    from .context import AgentContext
+    from .history import HistoryPolicy, HistoryRewriter
+    from .hooks import AgentHooks
+
+__all__ = ["INNER", "Definition", "Node", "build_tree"]
+
+INNER: Final = "~"
+"""In the place of a node: the step to what it stands in front of."""
+
+
+class Definition(Protocol):
+    """What an agent is to the runtime. `understudy.actors.Agent` is the base class of all of them."""
+
+    name: str
+    description: str
+    sub_agents: Sequence[Any]
+    disallow_transfer_to_parent: bool
+    history: HistoryPolicy | HistoryRewriter | None
+    hooks: AgentHooks | None
+    on_failure: Restart | None
+    hands_over: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    hands_off: bool  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
+    wrapped: Any  # the definition that this one stands in front of, under the same name; or None
+    followers: Sequence[Any]  # the definitions, not under this one, to which it may hand over
+    unique_children: bool  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
+
+
+class Node:
+    """A definition in its place in a tree."""
+
+    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "places", "targets")
+
+    def __init__(self, agent: Any, parent: Node | None) -> None:
+        self.agent = agent
+        self.name: str = agent.name
+        self.parent = parent
+        self.children: tuple[Node, ...] = ()
+        self.inner: Node | None = None  # of what this one stands in front of
+        self.front: Node = self  # the outermost one that stands in front of this one
+        self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
+        self.kept: Any = None  # what the definition has worked out once for this place
+        self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
+        self.places: dict[int, Node] | None = None  # of a root: where each definition stands, in this tree and in those that are linked to it
+        self.linked: dict[str, Node] | None = (
+            None  # of a root: the roots of all that can take over without being in the tree, by name; the same for each of them
+        )
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name}>"
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+        if self.inner is not None:
+            yield from self.inner.walk()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The names that lead here from the root of the tree. A definition that another one stands in front of is `INNER` in that one."""
+        depth, at = 0, self.front
+        while at is not self:
+            assert at.inner is not None
+            depth, at = depth + 1, at.inner
+        front = self.front
+        above = () if front.parent is None else front.parent.place
+        return (*above, front.name, *(INNER,) * depth)
+
+    @property
+    def root(self) -> Node:
+        """The topmost one of the tree that it stands in."""
+        at = self.front
+        while at.parent is not None:
+            at = at.parent.front
+        return at
+
+    def find(self, place: Sequence[str]) -> Node | None:
+        """What stands in that place of the tree of which this is the root."""
+        if not place:
+            return None
+        at: Node | None = self if place[0] == self.name else (self.linked or {}).get(place[0])
+        for name in place[1:]:
+            if at is None:
+                return None
+            at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
+        return at
+
+    def trees(self) -> Iterator[Node]:
+        """This root, and those of all trees that are linked to it."""
+        yield self
+        yield from (node for node in (self.linked or {}).values() if node is not self)
+
+    def follower(self, agent: Any) -> Node:
+        """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
+        root = self.root
+        if root.places is None:
+            places: dict[int, Node] = {}
+            for node in (node for tree in root.trees() for node in tree.walk()):
+                places.setdefault(id(node.agent), node)
+            root.places = places  # whole: others look at it meanwhile
+        found = root.places.get(id(agent))
+        if found is None or found.agent is not agent:
+            return build_tree(agent, tuple(root.trees()))
+        return found if self._shares_front(found) else found.front
+
+    def _shares_front(self, other: Node) -> bool:
+        """Whether what stands in front of the other one, and would see to what comes after it, does so for this one already, or for what is above it."""
+        at: Node | None = self
+        while at is not None:
+            if at.front is not at and other.front is not other and at.front.parent is other.front.parent:
+                return True
+            at = at.front.parent
+        return False
+
+    def target(self, name: str) -> Node | None:
+        """The agent of that name to which this one may hand over."""
+        for node in self.targets:
+            if node.name == name:
+                return node
+        return None
+
+    def place_of(self, agent: Any) -> Node:
+        """Where a definition stands that this one casts; it gets a place of its own if it has none."""
+        for child in self.children:
+            if child.agent is agent:
+                return child
+        if self.inner is not None and self.inner.agent is agent:
+            return self.inner
+        if self.detached is None:
+            self.detached = {}
+        node = self.detached.get(id(agent))
+        if node is None or node.agent is not agent:
+            node = self.detached[id(agent)] = build_tree(agent)
+        return node
+
+
+def build_tree(root: Any, beside: Sequence[Node] = ()) -> Node:
+    """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents.
+
+    It is linked to the trees that it is to stand `beside`; they are not linked to it.
+    """
+    node = _build(root, None, ())
+    trees = _link(node, beside)
+    for tree in trees:
+        _check_names(tree)
+    return node
+
+
+def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
+    """Build the trees of all agents to which one of these may hand over, and which do not stand in a tree yet. Returns the new ones, the root first."""
+    known = {id(node.agent): node.name for tree in beside for node in tree.walk()}
+    trees, linked = [root], {**{tree.name: tree for tree in beside}, root.name: root}
+    for tree in trees:  # grows on the way
+        known.update((id(node.agent), node.name) for node in tree.walk())
+        for node in tree.walk():
+            for agent in getattr(node.agent, "followers", ()):
+                if id(agent) in known:
+                    continue
+                following = _build(agent, None, ())
+                if following.name in linked:
+                    msg = f"two agents are named {following.name!r}, and one of them takes over from {node.name!r}. Names are unique: rename one."
+                    raise UsageError(msg, agent=following.name)
+                known[id(agent)] = following.name
+                linked[following.name] = following
+                trees.append(following)
+    if len(linked) > 1:
+        for tree in trees:
+            tree.linked = linked
+    return trees
+
+
+def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
+    if not isinstance(getattr(agent, "name", None), str) or not hasattr(agent, "run"):
+        where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
+        msg = f"{agent!r}{where} is no agent: give a ChatModelAgent, a workflow, or your own subclass of Agent."
+        raise UsageError(msg)
+    if any(agent is other for other in above):
+        circle = " -> ".join(other.name for other in (*above[next(i for i, other in enumerate(above) if other is agent) :], agent))
+        msg = f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to a parent, no sub-agent is needed."
+        raise UsageError(msg, agent=agent.name)
+    node = Node(agent, parent)
+    path = (*above, agent)
+    node.children = tuple(_build(child, node, path) for child in agent.sub_agents)
+    if agent.wrapped is not None:
+        node.inner = _build(agent.wrapped, None, path)
+        at: Node | None = node
+        while at is not None:
+            at.front, at = node, at.inner
+    targets = list(node.children) if agent.hands_over else []
+    if node.inner is not None and node.inner.agent.hands_over:
+        targets += node.inner.children
+    if parent is not None and parent.agent.hands_over and not agent.disallow_transfer_to_parent:
+        targets.append(parent)
+    node.targets = tuple(targets)
+    return node
+
+
+def _check_names(root: Node) -> None:
+    by_name: dict[str, Node] = {}
+    for node in root.walk():
+        other = by_name.setdefault(node.name, node)
+        if other.front is node.front:
+            continue
+        if _by_position(other, node):
+            continue
+        if other.agent is node.agent:
+            msg = (
+                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. An agent has one place in a tree: "
+                "make a second one under another name, or give it to one of them as a tool (agent.as_tool())."
+            )
+        else:
+            msg = f"two agents are named {node.name!r}: one under {_owner(other)}, one under {_owner(node)}. Names are unique in a tree: rename one."
+        raise UsageError(msg, agent=node.name)
+
+
+def _by_position(one: Node, two: Node) -> bool:
+    """Whether both are children of workflows that know them by position, and not of the same one; or below such."""
+    lines = []
+    for node in (one, two):
+        line = []
+        at: Node | None = node
+        while at is not None:
+            if at.parent is not None and not at.parent.agent.unique_children:
+                line.append(at)
+            at = at.parent
+        lines.append(line)
+    return bool(lines[0] and lines[1]) and not (set(lines[0]) & set(lines[1])) and lines[0][0].parent is not lines[1][0].parent
+
+
+def _owner(node: Node) -> str:
+    return repr(node.parent.name) if node.parent is not None else "the root"

@@ -1,0 +1,52 @@
+"""How long to wait before the next try, as data.
+
+Owns: the delays between restarts of an actor and between attempts of a model call. It must never wait itself.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from .errors import UsageError
+
+__all__ = ["Backoff"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before the next try: `initial`, then `factor` times as long each time, up to `maximum`.
+
+    `jitter` is the share of the delay that is left to chance, so that a thousand that failed together do not come back together:
+    with 0.2, a delay of one second is anything from 0.8 to 1.2 seconds.
+    """
+
+    initial: float = 0.1
+    factor: float = 2.0
+    maximum: float = 30.0
+    jitter: float = 0.2
+
+    def __post_init__(self) -> None:
+        # Written so that nan, which is neither less nor more than anything, is refused as well.
+        if not (self.initial >= 0 and self.maximum >= 0):
+            msg = f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and must not be negative."
+            raise UsageError(msg)
+        if not self.factor >= 1:
+            msg = f"Backoff: factor={self.factor} would make the delays shrink; give 1 or more."
+            raise UsageError(msg)
+        if not 0 <= self.jitter <= 1:
+            msg = f"Backoff: jitter={self.jitter} is a share of the delay; give a number from 0 to 1."
+            raise UsageError(msg)
+
+    def delay(self, attempt: int, *, chance: float | None = None) -> float:
+        """Seconds to wait before try number `attempt`, counted from 0.
+
+        `chance`, from 0 to 1, takes the place of the random number.
+        """
+        try:
+            plain = min(self.maximum, self.initial * self.factor**attempt)
+        except OverflowError:
+            plain = self.maximum
+        if chance is None:
+            chance = random.random()  # noqa: S311 -- spreads load, guards no secret
+        return max(0.0, plain * (1 + self.jitter * (2 * chance - 1)))

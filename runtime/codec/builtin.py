@@ -1,0 +1,185 @@
+"""How values that Python itself brings are written: tuples, sets, dates, zones, numbers that msgpack has no form for.
+
+A value that is more than a scalar is written as an array that begins with a mark, an extension without any other use: `[mark, items…]`. So nothing is
+written inside of something that has been written already, however deep it lies, and msgpack does the walking.
+
+Owns: the numbers of the marks, which are part of the format, and must never be given another meaning. This file must never import what bytes name.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
+
+from ..errors import CheckpointError
+
+__all__ = ["ERROR", "TYPE", "VALUE_ENCODERS", "VALUE_MARKS", "VALUE_SCALARS", "Encoder", "Mark"]
+
+Encoder: TypeAlias = Callable[[Any], Any]
+
+TYPE: Final = 1
+"""The mark of a registered type: its payload holds the name, and the names of the fields."""
+ERROR: Final = 13
+"""The mark of an exception."""
+
+
+class Mark:
+    """The first item of an array that is more than a list. `build` makes the value of the whole array. No value that can be written is one."""
+
+    __slots__ = ("build",)
+
+    def __init__(self, build: Callable[[list[Any]], Any]) -> None:
+        self.build = build
+
+
+_TUPLE: Final = ExtType(2, b"")
+_SET: Final = ExtType(3, b"")
+_FROZENSET: Final = ExtType(4, b"")
+_DATETIME: Final = ExtType(5, b"")
+_DATE: Final = ExtType(6, b"")
+_TIME: Final = ExtType(7, b"")
+_TIMEDELTA: Final = ExtType(8, b"")
+_OFFSET: Final = ExtType(9, b"")
+_ZONE: Final = ExtType(10, b"")
+
+_INT: Final = 32
+_UUID: Final = 33
+_DECIMAL: Final = 34
+_COMPLEX: Final = 35
+
+_COMPLEX_FORM: Final = struct.Struct(">dd")
+# Python looks for a zone in folders and packages of that name: this is all that the names of zones consist of.
+_ZONE_KEY: Final = re.compile(r"[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}")
+
+
+def _numbers(kind: str, items: list[Any], count: int) -> list[int]:
+    """The `count` whole numbers after the mark. Some constructors take other things as well, and mean something else by them."""
+    numbers = items[1 : count + 1]
+    if len(numbers) != count or any(type(number) is not int for number in numbers):
+        msg = f"a {kind} is not made of {count} whole numbers."
+        raise CheckpointError(msg)
+    return numbers
+
+
+def _rest(kind: str, items: list[Any], count: int) -> list[Any]:
+    if len(items) != count:
+        msg = f"a {kind} has {len(items) - 1} parts instead of {count - 1}."
+        raise CheckpointError(msg)
+    return items
+
+
+def _zone(value: Any) -> tzinfo | None:
+    if value is None or type(value) is timezone or type(value) is ZoneInfo:
+        zone: tzinfo | None = value
+        return zone
+    msg = f"a {type(value).__name__} is given as a time zone."
+    raise CheckpointError(msg)
+
+
+def _write_datetime(value: datetime) -> list[Any]:
+    return [_DATETIME, value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
+
+
+def _read_datetime(items: list[Any]) -> datetime:
+    *parts, fold = _numbers("datetime", _rest("datetime", items, 10), 8)
+    year, month, day, hour, minute, second, microsecond = parts
+    return datetime(year, month, day, hour, minute, second, microsecond, _zone(items[9]), fold=fold)
+
+
+def _write_time(value: time) -> list[Any]:
+    return [_TIME, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
+
+
+def _read_time(items: list[Any]) -> time:
+    hour, minute, second, microsecond, fold = _numbers("time", _rest("time", items, 7), 5)
+    return time(hour, minute, second, microsecond, _zone(items[6]), fold=fold)
+
+
+def _read_date(items: list[Any]) -> date:
+    return date(*_numbers("date", _rest("date", items, 4), 3))
+
+
+def _read_timedelta(items: list[Any]) -> timedelta:
+    return timedelta(*_numbers("timedelta", _rest("timedelta", items, 4), 3))
+
+
+def _write_offset(value: timezone) -> list[Any]:
+    # The name that was given to it, if one was, is the second of these.
+    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]  # what pickle uses
+    return [_OFFSET, offset.days, offset.seconds, offset.microseconds, name[0] if name else None]
+
+
+def _read_offset(items: list[Any]) -> timezone:
+    offset = timedelta(*_numbers("time zone", _rest("time zone", items, 5), 3))
+    name = items[4]
+    if name is not None:
+        return timezone(offset, name)
+    return UTC if not offset else timezone(offset)
+
+
+def _write_zone(value: ZoneInfo) -> list[Any]:
+    key = value.key
+    if not key or _ZONE_KEY.fullmatch(key) is None:
+        msg = f"{value!r} is a time zone without a usable key: take one of a name, as ZoneInfo('Europe/Paris') is."
+        raise CheckpointError(msg)
+    return [_ZONE, key]
+
+
+def _read_zone(items: list[Any]) -> ZoneInfo:
+    key = _rest("time zone", items, 2)[1]
+    if type(key) is not str or _ZONE_KEY.fullmatch(key) is None:
+        raise CheckpointError("a time zone has a name that none can have.")
+    return ZoneInfo(key)
+
+
+def _read_int(payload: bytes) -> int:
+    return int.from_bytes(payload, "big", signed=True)
+
+
+def _write_int(value: int) -> ExtType:
+    return ExtType(_INT, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+
+
+VALUE_ENCODERS: Final[tuple[tuple[type, Encoder], ...]] = (
+    (tuple, lambda value: [_TUPLE, *value]),
+    (set, lambda value: [_SET, *value]),
+    (frozenset, lambda value: [_FROZENSET, *value]),
+    (datetime, _write_datetime),
+    (date, lambda value: [_DATE, value.year, value.month, value.day]),
+    (time, _write_time),
+    (timedelta, lambda value: [_TIMEDELTA, value.days, value.seconds, value.microseconds]),
+    (timezone, _write_offset),
+    (ZoneInfo, _write_zone),
+    (int, _write_int),
+    (UUID, lambda value: ExtType(_UUID, value.bytes)),
+    (Decimal, lambda value: ExtType(_DECIMAL, str(value).encode("ascii"))),
+    (complex, lambda value: ExtType(_COMPLEX, _COMPLEX_FORM.pack(value.real, value.imag))),
+)
+"""What is given to msgpack instead of a value that it cannot write. Of whole numbers, those beyond 64 bits."""
+
+VALUE_MARKS: Final[tuple[tuple[int, Mark], ...]] = (
+    (_TUPLE.code, Mark(lambda items: tuple(items[1:]))),
+    (_SET.code, Mark(lambda items: set(items[1:]))),
+    (_FROZENSET.code, Mark(lambda items: frozenset(items[1:]))),
+    (_DATETIME.code, Mark(_read_datetime)),
+    (_DATE.code, Mark(_read_date)),
+    (_TIME.code, Mark(_read_time)),
+    (_TIMEDELTA.code, Mark(_read_timedelta)),
+    (_OFFSET.code, Mark(_read_offset)),
+    (_ZONE.code, Mark(_read_zone)),
+)
+
+VALUE_SCALARS: Final[tuple[tuple[int, Callable[[bytes], Any]], ...]] = (
+    (_INT, _read_int),
+    (_UUID, lambda payload: UUID(bytes=payload)),
+    (_DECIMAL, lambda payload: Decimal(payload.decode("ascii"))),
+    (_COMPLEX, lambda payload: complex(*_COMPLEX_FORM.unpack(payload))),
+)

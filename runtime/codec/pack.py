@@ -1,0 +1,368 @@
+"""Values as bytes, and back: what checkpoints, journals and messages between processes are made of.
+
+The bytes are a header (three bytes that no msgpack begins with, the version of the format, a checksum), and msgpack. Only values of registered classes are
+written and made; nothing is ever imported or called because bytes name it. Whatever is wrong with bytes is a `CheckpointError`.
+
+Owns: the header, the bounds, and exceptions as data. How classes are taken apart is in `codec_types.py`, Python's own values are in `codec_values.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Final, NoReturn, TypeVar, overload
+from zlib import crc32
+
+from msgpack import ExtType, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it has no stubs
+
+from .. import errors
+from ..data import chat, events, interrupt, outcome
+from ..errors import CheckpointError, ModelRetry, UnderstudyError, UsageError
+from ..models import protocol
+from .builtin import ERROR, TYPE, VALUE_MARKS, VALUE_SCALARS, Mark
+from .registered import Registry
+
+__all__ = ["RecordedError", "pack", "register_type", "unpack"]
+
+_C = TypeVar("_C", bound=type)
+
+_MAGIC: Final = b"\xc1us"
+_VERSION: Final = 1
+_HEADER: Final = len(_MAGIC) + 1 + 4
+_DEEPEST: Final = 200
+_LONGEST_CHAIN: Final = 32
+
+# All bytes but those that begin an array or a map: what is left when they are taken out is no less than the depth.
+_OTHERS: Final = bytes((*range(0x80), *range(0xA0, 0xDC), *range(0xE0, 0x100)))
+# msgpack makes something of its own of this extension without asking.
+_TIMESTAMP: Final = re.compile(rb"\xd6\xff|\xd7\xff|\xc7\x0c\xff")
+
+
+class RecordedError(UnderstudyError):
+    """An exception that was read back, but whose class is not made from bytes. `type_name` and `text` say what it was."""
+
+    def __init__(self, type_name: str, text: str = "", **where: Any) -> None:
+        super().__init__(f"{type_name}: {text}" if text else type_name, **where)
+        self.type_name = type_name
+        self.text = text
+
+
+_registry: Final = Registry()
+
+
+@overload
+def register_type(cls: _C, name: str | None = None) -> _C: ...
+
+
+@overload
+def register_type(cls: None = None, name: str | None = None) -> Callable[[_C], _C]: ...
+
+
+def register_type(cls: Any = None, name: str | None = None) -> Any:
+    """Let a dataclass, enum, NamedTuple or pydantic model into checkpoints, under a name that stays the same when the class moves.
+
+    As a call, `register_type(Cart, name="shop.Cart")`, or as a decorator, `@register_type` or `@register_type(name="shop.Cart")`.
+    """
+    if cls is None:
+        return lambda decorated: register_type(decorated, name)
+    _registry.add(cls, name)
+    return cls
+
+
+def pack(value: Any) -> bytes:
+    """The value as bytes. A `CheckpointError` says where in it something is that cannot be written, and what to do."""
+    try:
+        try:
+            body = Packer(default=_encode, strict_types=True, buf_size=1024).pack(value)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            body = Packer(default=_encode, strict_types=True, unicode_errors="surrogatepass").pack(value)
+        _check_depth(body)
+    except Exception as error:  # noqa: BLE001 -- getters and properties of users' classes may raise anything
+        _explain(value, error)
+    return b"%b%c%b%b" % (_MAGIC, _VERSION, crc32(body).to_bytes(4, "big"), body)
+
+
+def unpack(data: bytes) -> Any:
+    """What the bytes of `pack()` hold. All of it, or a `CheckpointError`."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        msg = f"unpack: data is a {type(data).__name__}; give the bytes that pack() returned."
+        raise UsageError(msg)
+    body = _without_header(bytes(data))
+    try:
+        _check_depth(body)
+        reader = _Reader()
+        value = unpackb(body, list_hook=reader.array, ext_hook=reader.extension, strict_map_key=False, unicode_errors="surrogatepass")
+        reader.finish()
+    except CheckpointError as error:
+        msg = f"the bytes cannot be read: {error}"
+        raise CheckpointError(msg) from error.__cause__
+    except Exception as error:
+        msg = f"the bytes cannot be read: {type(error).__name__}: {error}"
+        raise CheckpointError(msg) from error
+    return value
+
+
+def _without_header(data: bytes) -> bytes:
+    if not data:
+        raise CheckpointError("there are no bytes to read.")
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise CheckpointError("these bytes were not written by pack(): they do not begin as its do.")
+    if len(data) > len(_MAGIC) and data[len(_MAGIC)] > _VERSION:
+        msg = f"the bytes were written by a newer version: their format is {data[len(_MAGIC)]}, and this one reads up to {_VERSION}. Update understudy."
+        raise CheckpointError(msg)
+    if len(data) <= _HEADER or data[len(_MAGIC)] != _VERSION:
+        raise CheckpointError("the bytes are damaged: the header is cut short, or names no version.")
+    body = data[_HEADER:]
+    if crc32(body) != int.from_bytes(data[len(_MAGIC) + 1 : _HEADER], "big"):
+        raise CheckpointError("the bytes are damaged: the checksum does not match.")
+    return body
+
+
+# ---- what is read
+
+
+class _Reader:
+    """Makes the values of one body. Each mark has to be the first item of an array: those that are left over are counted."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open = 0
+
+    def extension(self, code: int, payload: bytes) -> Any:
+        if code == TYPE:
+            self._open += 1
+            return _registry.mark(payload)
+        mark = _MARKS.get(code)
+        if mark is not None and not payload:
+            self._open += 1
+            return mark
+        scalar = _SCALARS.get(code)
+        if scalar is None:
+            msg = f"there is nothing with the code {code}."
+            raise CheckpointError(msg)
+        return scalar(payload)
+
+    def array(self, items: list[Any]) -> Any:
+        if items and isinstance(items[0], Mark):
+            self._open -= 1
+            return items[0].build(items)
+        return items
+
+    def finish(self) -> None:
+        if self._open:
+            raise CheckpointError("something that begins a value stands where none begins.")
+
+
+class _Level(int):
+    """How deep an array or map is."""
+
+    __slots__ = ()
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse what is nested too deeply, before anything is made of it.
+
+    Mostly there are too few bytes that could begin something. Where there are enough, or where there may be what msgpack reads without asking, it is read
+    once without making anything; and before that skipped as a whole, because room for a long array is taken before its items are there.
+    """
+    if b"\xdc" in body or b"\xdd" in body:
+        skipper = Unpacker(max_buffer_size=len(body))
+        skipper.feed(body)
+        skipper.skip()
+    if len(body.translate(None, _OTHERS)) <= _DEEPEST and _TIMESTAMP.search(body) is None:
+        return
+    whole = unpackb(body, raw=True, list_hook=_level_of, object_pairs_hook=_level_of_pairs, ext_hook=_nothing, strict_map_key=False)
+    _level_of([whole])
+
+
+def _nothing(_code: int, _payload: bytes) -> None:
+    return None
+
+
+def _level_of(items: Any) -> _Level:
+    deepest = 0
+    for item in items:
+        kind = type(item)
+        if kind is _Level and item > deepest:
+            deepest = item
+        elif kind is Timestamp:
+            raise CheckpointError("there is nothing with the code -1.")
+    if deepest > _DEEPEST:
+        msg = f"it is nested more than {_DEEPEST} levels deep."
+        raise CheckpointError(msg)
+    return _Level(deepest + 1)
+
+
+def _level_of_pairs(pairs: Any) -> _Level:
+    return _level_of([item for pair in pairs for item in pair])
+
+
+# ---- what is written
+
+
+def _encode(value: Any) -> Any:
+    encoder = _registry.encoders.get(type(value))
+    if encoder is not None:
+        return encoder(value)
+    if isinstance(value, BaseException):
+        return _write_error(value)
+    raise CheckpointError("not registered")  # `_explain` finds out where
+
+
+def _explain(value: Any, error: Exception) -> NoReturn:
+    """Say what could not be written, and where it is."""
+    why = str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
+    msg = _trouble(value, "value", {}) or f"the value cannot be written: {why}"
+    raise CheckpointError(msg) from (None if isinstance(error, CheckpointError) else error)
+
+
+def _trouble(value: Any, path: str, above: dict[int, str]) -> str | None:
+    """The first thing in the value that cannot be written. Goes no deeper than the bound."""
+    kind = type(value)
+    entry = _registry.entries.get(kind)
+    if kind not in _NATIVE and kind not in _registry.encoders and not isinstance(value, BaseException):
+        name = kind.__qualname__
+        advice = _ADVICE.get(kind) or _of_builtin(kind) or f"register_type({name}), or leave it out."
+        return f"{path} is a {name}, which is not registered: {advice}"
+    parts = entry.parts(value) if entry is not None else _items(value)
+    if id(value) in above:
+        return f"{path} is {above[id(value)]} again: a value that holds itself cannot be written."
+    if len(above) >= _DEEPEST + 1:
+        return f"{path[:200]}… is nested more than {_DEEPEST} levels deep."
+    above[id(value)] = path
+    for step, part in parts:
+        found = _trouble(part, path + step, above)
+        if found is not None:
+            return found
+    del above[id(value)]
+    return None
+
+
+def _of_builtin(kind: type) -> str | None:
+    """What to do about a subclass of something that is written without its class."""
+    base = next((known for known in kind.__mro__[1:] if known in _NATIVE or known in _registry.encoders), None)
+    if base is None or hasattr(kind, "__members__") or hasattr(kind, "_fields"):
+        return None
+    return f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will do."
+
+
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    kind = type(value)
+    if kind in (list, tuple):
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    elif kind in (set, frozenset):
+        yield from (("{…}", item) for item in value)
+    elif kind is dict:
+        for key, item in value.items():
+            yield (".keys()", key)
+            yield (f"[{key!r:.80}]", item)
+    elif getattr(value, "tzinfo", None) is not None:
+        yield (".tzinfo", value.tzinfo)
+
+
+_NATIVE: Final = frozenset((type(None), bool, int, float, str, bytes, bytearray, list, dict))
+_ADVICE: Final = {type(_encode): "functions cannot be written; keep a name instead.", type: "classes cannot be written; keep a name instead."}
+
+
+# ---- exceptions, as data
+
+_PLAIN: Final = (type(None), bool, int, float, str, bytes)
+_WHERE: Final = frozenset(("run", "agent", "actor", "message"))
+
+_OURS: Final[dict[str, type[UnderstudyError]]] = {
+    f"understudy.{name}": cls for name in errors.__all__ if isinstance(cls := getattr(errors, name), type) and issubclass(cls, UnderstudyError)
+}
+_BUILTIN: Final[dict[str, type[Exception]]] = {
+    f"builtins.{cls.__name__}": cls
+    for cls in (
+        *(Exception, ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, FloatingPointError, ImportError, IndexError, KeyError),
+        *(LookupError, MemoryError, ModuleNotFoundError, NameError, NotImplementedError, OverflowError, RecursionError, ReferenceError, RuntimeError),
+        *(StopAsyncIteration, StopIteration, TypeError, UnicodeError, ValueError, ZeroDivisionError),
+        *(BlockingIOError, BrokenPipeError, ChildProcessError, ConnectionAbortedError, ConnectionError, ConnectionRefusedError, ConnectionResetError),
+        *(FileExistsError, FileNotFoundError, InterruptedError, IsADirectoryError, NotADirectoryError, OSError, PermissionError, ProcessLookupError),
+        TimeoutError,
+    )
+}
+_NAMES: Final[dict[type, str]] = {cls: name for table in (_OURS, _BUILTIN) for name, cls in table.items()}
+_ERROR_EXT: Final = ExtType(ERROR, b"")
+
+
+def _write_error(error: BaseException) -> list[Any]:
+    """The exception and those that it was raised from, one after the other."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and len(chain) < _LONGEST_CHAIN and all(link is not known for known in chain):
+        chain.append(link)
+        link = link.__cause__
+    return [_ERROR_EXT, *map(_write_link, chain)]
+
+
+def _write_link(error: BaseException) -> list[Any]:
+    kind = type(error)
+    name = error.type_name if isinstance(error, RecordedError) else _NAMES.get(kind) or f"{kind.__module__}.{kind.__qualname__}"
+    args: list[Any] = list(error.args)
+    if isinstance(error, OSError) and kind in _NAMES and isinstance(error.filename, str):
+        args.append(error.filename)
+    kept = args if all(type(item) in _PLAIN for item in args) else None
+    fields = None
+    if isinstance(error, UnderstudyError):
+        fields = {key: item for key, item in vars(error).items() if type(item) in _PLAIN and key not in ("type_name", "text") and item is not None}
+    return [name, _text_of(error), kept, fields]
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return error.text if isinstance(error, RecordedError) else str(error)
+    except Exception as problem:  # noqa: BLE001 -- the user's __str__ may raise anything, and the error is worth more than its text
+        return f"(its text cannot be had: {type(problem).__name__})"
+
+
+def _read_error(items: list[Any]) -> BaseException:
+    links = [_read_link(row) for row in items[1:]]
+    if not links or len(links) > _LONGEST_CHAIN:
+        raise CheckpointError("an exception is not written as one.")
+    for error, cause in pairwise(links):
+        error.__cause__ = cause
+    return links[0]
+
+
+def _read_link(row: Any) -> Exception:
+    if not isinstance(row, list) or len(row) != 4 or type(row[0]) is not str or type(row[1]) is not str:  # noqa: PLR2004 -- as `_write_link` has it
+        raise CheckpointError("an exception is not written as one.")
+    name, text, args, fields = row
+    well = (args is None or (type(args) is list and all(type(item) in _PLAIN for item in args))) and (
+        fields is None or (type(fields) is dict and all(type(key) is str and type(item) in _PLAIN for key, item in fields.items()))
+    )
+    if not well:
+        msg = f"{name[:200]}, an exception, holds more than plain values."
+        raise CheckpointError(msg)
+    if name in _OURS:
+        return _ours(_OURS[name], name, text, fields or {})
+    if name in _BUILTIN:
+        return _BUILTIN[name](*(args if args is not None else [text]))
+    return RecordedError(name, text, **{key: item for key, item in (fields or {}).items() if key in _WHERE})
+
+
+def _ours(cls: type[UnderstudyError], name: str, text: str, fields: dict[str, Any]) -> UnderstudyError:
+    error = ModelRetry(0, text) if cls is ModelRetry else cls(text)
+    error.args = (text,)
+    for key, item in fields.items():
+        if key not in vars(error):
+            msg = f"{name} has no field {key!r}, but the bytes have."
+            raise CheckpointError(msg)
+        setattr(error, key, item)
+    return error
+
+
+_MARKS: Final[dict[int, Mark]] = {**dict(VALUE_MARKS), ERROR: Mark(_read_error)}
+_SCALARS: Final = dict(VALUE_SCALARS)
+
+for _cls in (
+    *(chat.TextPart, chat.ImagePart, chat.AudioPart, chat.FilePart, chat.ToolCall, chat.ToolCallDelta, chat.Usage, chat.Message, chat.MessageDelta),
+    *(events.Exit, events.Interrupted, events.TransferToAgent, events.BreakLoop, events.CustomAction, events.AgentEvent),
+    *(interrupt.AddressStep, interrupt.InterruptContext, interrupt.Pending, interrupt.Answer, outcome.Outcome),
+    *(protocol.ModelSettings, protocol.ToolSpec, protocol.OutputSchema),
+):
+    _registry.add(_cls, _cls.__name__)

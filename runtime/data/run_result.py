@@ -1,0 +1,49 @@
+"""What has become of a run.
+
+Owns: the states of a run, and the result that is left of it. A result is complete: nothing of it changes any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ..quick_init import quick
+from .chat import Message, Usage
+from .events import AgentEvent
+from .interrupt import InterruptContext
+
+__all__ = ["RunResult", "RunStatus"]
+
+
+class RunStatus(StrEnum):
+    """Moves forward only."""
+
+    PENDING = "pending"  # made outside of an event loop, and not used yet
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"  # it waits for something from outside
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What is left of a run. `events` are those that were shown, but for the pieces of messages that came whole later."""
+
+    status: RunStatus
+    error: Exception | None = None
+    final_message: Message | None = None
+    final_output: Any = None
+    events: tuple[AgentEvent, ...] = ()
+    interrupts: tuple[InterruptContext, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    session_values: dict[str, Any] = field(default_factory=dict)
+    last_agent: str = ""
+
+    def raise_for_error(self) -> None:
+        """Raise what the run failed with or was cancelled by, if anything."""
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,17 @@
+"""What outlives a process.
+
+Owns the form of a run as plain data, and when which part of it is written. Its files, each importing only from those above it:
+
+    compatibility   whether a tree that has changed still fits what was kept of a run
+    image           a run as one value
+    journal         the same, step by step
+    checkpoint      what a checkpoint is called, and what its bytes say
+    store_access    a store, as runs use it: the keys, and errors that say what to do
+    leases          which system works on which run or session
+    long_history    a long history, in pieces
+    persistence     what is kept of one run
+    answers         the answers to an interrupt
+    recovery        runs that have no process any more
+
+It must never start an agent, and never let a step be shown that is not written.
+"""

@@ -1,0 +1,66 @@
+"""A checkpoint, as it lies in a store: what it is called, and what its bytes say.
+
+Owns: the names of the several saves of one checkpoint, and the look at what is read of one, before anything is made of it. It must never reach a store.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ..codec.pack import unpack
+from ..errors import CheckpointError
+from .image import FORMAT
+
+__all__ = ["VERSIONED", "numbered_id", "read_checkpoint", "split_id"]
+
+VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
+"""What names one of several saves."""
+
+_MOST: Final = 1_000_000_000
+_LONGEST_ID: Final = 200
+
+
+def numbered_id(name: str, number: int) -> str:
+    """The name of one of several saves."""
+    return f"{name}@{number}"
+
+
+def split_id(checkpoint_id: str) -> tuple[str, int | None]:
+    """The name of a checkpoint, and of which save."""
+    match = VERSIONED.fullmatch(checkpoint_id)
+    return (checkpoint_id, None) if match is None else (match.group(1), int(match.group(2)))
+
+
+def read_checkpoint(name: str, data: bytes) -> dict[str, Any]:
+    """What the bytes of a checkpoint say: an image, or a place in a journal, and where they belong. Raises CheckpointError."""
+    try:
+        found: Any = unpack(data)
+    except CheckpointError as error:
+        msg = f"checkpoint {name!r}: {error}"
+        raise CheckpointError(msg) from error
+    if not isinstance(found, dict) or not _is_count(found.get("checkpoint")):
+        raise _damaged(name)
+    if found["checkpoint"] > FORMAT:
+        msg = (
+            f"checkpoint {name!r} was written by a newer version of understudy: its format is {found['checkpoint']}, and this one reads up to {FORMAT}. Update."
+        )
+        raise CheckpointError(msg)
+    where = ("run",) if "image" in found else ("run", "journal")
+    counts = ("number",) if "image" in found else ("number", "records")
+    if not all(_is_id(found.get(key)) for key in where) or not all(_is_count(found.get(key)) for key in counts):
+        raise _damaged(name)
+    checkpoint: dict[str, Any] = found
+    return checkpoint
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 < value < _MOST
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is str and 0 < len(value) <= _LONGEST_ID
+
+
+def _damaged(name: str) -> CheckpointError:
+    return CheckpointError(f"checkpoint {name!r} is damaged, or something else: it does not hold what a checkpoint does.")

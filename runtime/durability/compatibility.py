@@ -1,0 +1,132 @@
+"""The shape of a tree of agents, and whether a run that was interrupted in one can go on in another.
+
+Owns: the comparison. Compatible is what leaves those agents in their places that have begun and have not ended: an agent that was added elsewhere, a tool
+that was added. What is not is refused with a text that says what has changed; nothing has run then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..agent.tree import Node
+from ..errors import CheckpointError
+
+if TYPE_CHECKING:
+    from ..agent.invocation import Invocation
+
+__all__ = ["find_below", "find_nodes", "shape_of"]
+
+
+def shape_of(node: Node) -> list[Any]:
+    """Name and kind of an agent, and the shapes of those below it."""
+    inner = None if node.inner is None else shape_of(node.inner)
+    return [node.name, type(node.agent).__name__, [shape_of(child) for child in node.children], inner]
+
+
+def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:
+    """Give each invocation its place in the tree, those above first. Raises CheckpointError if the tree has changed too much.
+
+    Agents that were cast and stand in no tree are left: their casters give them again.
+    """
+    if shape[0] != root.name:
+        msg = f"the checkpoint is of a run of agent {shape[0]!r}, and this Runner runs {root.name!r}. Resume it with a Runner of {shape[0]!r}."
+        raise CheckpointError(msg)
+    known = dict(_places(shape, ()))
+    for invocation in invocations:
+        tree = root if invocation.seat.parent is None else _tree_around(invocation)
+        if tree is not None and _find(invocation, tree) and tree is root:
+            _compare(invocation.node, known.get(tuple(invocation.place)))
+
+
+def find_below(tree: Node, invocations: list[Invocation]) -> None:
+    """The same for an agent that was cast and stands in no tree, now that its caster has given it again, and for those below it."""
+    first = invocations[0]
+    if not _find(first, tree):
+        raise _gone(first, tree)
+    for invocation in invocations[1:]:
+        around = _tree_around(invocation)
+        if around is not None:
+            _find(invocation, around)
+
+
+def _tree_around(invocation: Invocation) -> Node | None:
+    """The root of the tree in which it is to be looked for; None, if its caster gives that again."""
+    parent = invocation.seat.parent
+    assert parent is not None
+    if parent.node is None:
+        return None
+    if invocation.seat.scope is parent.seat.scope:
+        return parent.node.root
+    tool = invocation.seat.tool
+    tree: Node | None = None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
+    if tree is None:
+        name = "?" if tool is None else tool.name
+        msg = f"the agents have changed: {parent.node.name!r} has no tool {name!r} any more that calls the agent {invocation.names[0]!r}."
+        raise CheckpointError(msg, agent=parent.node.name)
+    return tree
+
+
+def _find(invocation: Invocation, tree: Node) -> bool:
+    """Give it its place. Returns False if it never stood in that tree."""
+    node = tree.find(invocation.place)
+    if node is None:
+        parent = invocation.seat.parent
+        in_call = parent is not None and invocation.seat.scope is not parent.seat.scope  # who is called as a tool stands in the tool's tree
+        if invocation.place[0] != tree.name and not in_call and not _took_over(invocation):
+            return False
+        raise _gone(invocation, tree)
+    invocation.node = node
+    problem = node.agent.problem_with(node, invocation)
+    if problem is not None:
+        msg = f"the agents have changed: {problem}"
+        raise CheckpointError(msg, agent=node.name)
+    return True
+
+
+def _took_over(invocation: Invocation) -> bool:
+    """Whether it has the seat of one that stood in the tree: then it stood there too, or was linked to it."""
+    parent, first = invocation.seat.parent, invocation.names[0]
+    if parent is None:
+        return True
+    node = parent.node
+    return first != invocation.place[0] and (any(child.name == first for child in node.children) or (node.inner is not None and node.inner.name == first))
+
+
+def _gone(invocation: Invocation, tree: Node) -> CheckpointError:
+    where = " / ".join(invocation.place)
+    msg = f"the agents have changed: there is no agent {where} any more, which is to go on. What there is: {_drawn(shape_of(tree))}."
+    return CheckpointError(msg, agent=invocation.place[-1])
+
+
+def _compare(node: Node, before: Any) -> None:
+    """Refuse, if the agent that is to go on has become another one."""
+    if before is None:
+        return
+    kind, children = before[1], [child[0] for child in before[2]]
+    if type(node.agent).__name__ != kind:
+        msg = f"the agents have changed: {node.name!r} was a {kind}, and is a {type(node.agent).__name__} now."
+        raise CheckpointError(msg, agent=node.name)
+    now = [child.name for child in node.children]
+    if not node.agent.hands_over and now[: len(children)] != children:
+        msg = f"the agents have changed: {node.name!r}, which is to go on, had the sub-agents {children}, and has {now} now. New ones may be added behind them."
+        raise CheckpointError(msg, agent=node.name)
+
+
+def _places(shape: Any, above: tuple[str, ...]) -> Any:
+    name, _, children, inner = shape
+    place = (*above, name)
+    yield place, shape
+    for child in children:
+        yield from _places(child, place)
+    while inner is not None:
+        place = (*place, "~")
+        yield place, inner
+        for child in inner[2]:
+            yield from _places(child, place)
+        inner = inner[3]
+
+
+def _drawn(shape: Any) -> str:
+    name, _, children, inner = shape
+    below = [*children, *((inner[2]) if inner is not None else ())]
+    return f"{name}({', '.join(_drawn(child) for child in below)})" if below else str(name)

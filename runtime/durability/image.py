@@ -1,0 +1,365 @@
+"""A run as plain data: what a checkpoint holds, and what a journal adds up to.
+
+Owns: how the tree of invocations, the lanes and the counters of a run are put into tables, and how a run is built of them again. An image holds no
+definition: where an agent stands in its tree is a list of names, which is looked up when the agent goes on. It must never start anything.
+
+    frames    an invocation that has not ended, by its id          ended     how those have ended that it cast, by its id and their slots
+    steps     results of `context.step`, by the invocation's id    lanes     [parent, fork, rows] of each lane, by its id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, get_args
+
+from ..agent.history import Entry, Lane
+from ..agent.invocation import Invocation, Scope, Seat, walk
+from ..agent.options import plain_options, restored_options
+from ..agent.run_context import RunContext
+from ..agent.run_state import RunState
+from ..agent.session_values import SessionValues
+from ..agent.tree import Node
+from ..data.agent_input import AgentInput
+from ..data.chat import Message, ToolCall, Usage
+from ..data.interrupt import AddressStep, Answer, InterruptContext, Pending
+from ..data.outcome import Outcome, OutcomeKind
+from ..errors import CheckpointError, UsageError
+from .compatibility import find_nodes, shape_of
+
+__all__ = ["FORMAT", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
+
+FORMAT: Final = 1
+"""Of images. One that is higher was written by a newer version."""
+
+_MOST_FORMATS: Final = 1_000_000
+_NOTHING: Final[Mapping[str, int]] = {}
+
+# Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
+
+# What a frame holds of its invocation, where it is something.
+_KEPT: Final[dict[str, type]] = {
+    "state": dict,
+    "notes": dict,
+    "outcome": Outcome,
+    "transfer": str,
+    "broke": bool,
+    "pending": dict,
+    "answers": dict,
+    "resumed": bool,
+    "told_from": int,
+    "retold_from": int,
+}
+
+_FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
+
+# What comes of a structure that is not what it should be.
+_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, UsageError)
+
+
+def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
+    """What does not change in a run, and the counters, `ahead` events further than they are now."""
+    context = state.context
+    return {
+        "format": FORMAT,
+        "run": context.run_id,
+        "agent": root.name,
+        "shape": shape_of(root),
+        "session_id": context.session_id,
+        "fresh": state.new_input_count,
+        "seen": state.session_records_before,
+        "input": [[*state.input.messages], state.input.streaming],
+        "options": plain_options(context.options),
+        "skip_transfers": context.skip_transfers,
+        **counters_of(state, ahead),
+    }
+
+
+def counters_of(state: RunState, ahead: int = 0) -> dict[str, Any]:
+    """What goes up as the run goes on. `ahead` is how many events are to be shown right after they were written."""
+    context = state.context
+    return {"seq": state.seq + ahead, "transfers": state.transfers, "usage": context.usage, "null_answer": context.null_answer}
+
+
+def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, *, ahead: int = 0) -> dict[str, Any]:
+    """The image of a run, as it is now but for `ahead` events that are about to be shown; without so much of each lane as is stored already."""
+    frames: dict[str, Any] = {}
+    ended: dict[str, Any] = {}
+    steps: dict[str, Any] = {}
+    lanes: dict[str, Lane] = {"": state.lane}
+    for invocation in () if state.root is None else walk(state.root):  # none, if nobody plays yet
+        frames[invocation.id] = frame_of(invocation)
+        lanes[invocation.lane.id] = invocation.lane
+        for lane in invocation.lanes or ():
+            lanes[lane.id] = lane
+        outcomes = {slot: one for slot, one in (invocation.seats or {}).items() if isinstance(one, Outcome)}
+        if outcomes:
+            ended[invocation.id] = outcomes
+        if invocation.steps:
+            steps[invocation.id] = invocation.steps
+    return {
+        **draw_header(state, root, ahead),
+        "values": state.context.session.to_dict(),
+        "frames": frames,
+        "ended": ended,
+        "steps": steps,
+        "lanes": {lane.id: _drawn_lane(lane, stored.get(lane.id, 0)) for lane in lanes.values()},
+    }
+
+
+def _drawn_lane(lane: Lane, start: int) -> list[Any]:
+    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry) for entry in islice(lane.entries, start, None)]]
+
+
+def row_of(entry: Entry) -> list[Any]:
+    return [entry.agent_name, [*entry.run_path], entry.invocation_id, entry.message]
+
+
+def frame_of(invocation: Invocation) -> dict[str, Any]:
+    """An invocation and its seat, without those below."""
+    seat = invocation.seat
+    parent = seat.parent
+    frame: dict[str, Any] = {
+        "slot": seat.slot,
+        "names": [*invocation.names],
+        "place": [*(invocation.node.place if invocation.node is not None else invocation.place)],
+        "path": [*invocation.run_path],
+        "lane": invocation.lane.id,
+        "since": invocation.since,
+    }
+    if parent is not None:
+        frame["in"] = parent.id
+        if seat.scope is not parent.seat.scope:
+            scope = seat.scope
+            frame["scope"] = [[*scope.input.messages], scope.input.streaming, scope.shown, scope.last_message]
+    places = (("loop", seat.loop), ("seat_broke", seat.broke or None), ("tool", seat.tool))
+    frame.update((name, value) for name, value in places if value is not None)
+    if invocation.given is not None:
+        frame["given"] = [[*invocation.given.messages], invocation.given.streaming]
+    # As of its last step: what it has done since is in no event yet.
+    frame.update((name, value) for name, value in zip(("state", "notes"), invocation.saved, strict=True) if value is not None)
+    frame.update((name, value) for name in _FIELDS if (value := getattr(invocation, name)) is not None and value is not False)
+    if invocation.lanes:
+        frame["lanes"] = [lane.id for lane in invocation.lanes]
+    return frame
+
+
+def check_format(image: Any) -> None:
+    """Raise CheckpointError, if that is no image, or one of a newer version."""
+    if not isinstance(image, dict) or type(image.get("format")) is not int or not 0 < image["format"] < _MOST_FORMATS:
+        raise CheckpointError("it is damaged, or something else: it holds no image of a run.")
+    if image["format"] > FORMAT:
+        msg = f"it was written by a newer version: its format is {image['format']}, and this one reads up to {FORMAT}. Update understudy."
+        raise CheckpointError(msg)
+
+
+def check_image(image: dict[str, Any], root: Node) -> None:
+    """Raise CheckpointError, if no run can be built of it that goes on in that tree."""
+    rebuild(image, RunState(RunContext("", None, SessionValues(), (), None), AgentInput()), root)
+
+
+def rebuild(image: dict[str, Any], state: RunState, root: Node) -> None:
+    """Build the run of an image, with every agent in its place of the tree. Raises CheckpointError if it does not hold together, or not with that tree."""
+    try:
+        _rebuild(image, state)
+        find_nodes(root, image["shape"], [] if state.root is None else list(walk(state.root)))
+    except CheckpointError:
+        raise
+    except _DAMAGE as error:
+        msg = f"the checkpoint is damaged: its parts do not belong together ({type(error).__name__}: {error})."
+        raise CheckpointError(msg) from error
+
+
+def _rebuild(image: dict[str, Any], state: RunState) -> None:
+    context = state.context
+    state.input = AgentInput(_messages(image["input"][0]), bool(image["input"][1]))
+    state.seq, state.transfers = _count(image["seq"]), _count(image["transfers"])
+    state.new_input_count = None if image["fresh"] is None else _count(image["fresh"])
+    state.session_records_before = None if image.get("seen") is None else _count(image["seen"])
+    context.usage = _usage(image["usage"])
+    context.null_answer = _text(image["null_answer"])
+    context.session_id = _text(image["session_id"])
+    context.skip_transfers = bool(image["skip_transfers"])
+    context.options = (*restored_options(image["options"]), *context.options)
+    context.session.update({**image["values"], **context.session.to_dict()})
+    lanes = _lanes(image["lanes"])
+    state.lane = lanes[""]
+    frames: dict[str, dict[str, Any]] = image["frames"]
+    built: dict[str, Invocation] = {}
+    scope = Scope(state.input, shown=True, recorded=True)
+    for invocation_id in frames:
+        _build(invocation_id, frames, built, lanes, scope)
+    roots = [one for one in built.values() if one.seat.parent is None]
+    state.root = None
+    stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
+    if not frames and not state.lane.entries and (stopped or not state.seq):
+        return  # nobody had begun to play
+    if len(roots) != 1:
+        msg = f"the checkpoint is damaged: it has {len(roots)} roots."
+        raise CheckpointError(msg)
+    state.root = roots[0].seat
+    for invocation_id, outcomes in image["ended"].items():
+        seats = built[invocation_id].seats = built[invocation_id].seats or {}
+        for slot, outcome in outcomes.items():
+            seats[slot] = _outcome(outcome)
+    for invocation_id, results in image["steps"].items():
+        built[invocation_id].steps = dict(results)
+
+
+def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
+    lanes = {lane_id: Lane(None, lane_id) for lane_id in table}
+    for lane_id, (parent, fork, rows) in table.items():
+        lane = lanes[lane_id]
+        lane.parent = None if parent is None else lanes[parent]
+        lane.fork = _count(fork)
+        lane.entries = [Entry(str(name), _names(path), str(invocation), checked_message(message)) for name, path, invocation, message in rows]
+    sound: set[str] = set()
+    for lane in lanes.values():
+        above: Lane | None = lane
+        seen: set[str] = set()
+        while above is not None and above.id not in sound:
+            if above.id in seen:
+                raise CheckpointError("the checkpoint is damaged: its lanes form a circle.")
+            seen.add(above.id)
+            above = above.parent
+        sound |= seen
+    return lanes
+
+
+def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
+    """One invocation, and first those above it."""
+    line = {invocation_id: None}
+    above: Any = invocation_id
+    while (above := frames[above].get("in")) is not None and above not in built:
+        if above in line:
+            raise CheckpointError("the checkpoint is damaged: its agents form a circle.")
+        line[above] = None
+    for next_id in reversed(line):
+        if next_id not in built:
+            built[next_id] = _build_one(next_id, frames[next_id], built, lanes, root_scope)
+    return built[invocation_id]
+
+
+def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
+    above = frame.get("in")
+    parent = None if above is None else built[above]
+    scope = root_scope if parent is None else parent.seat.scope
+    if "scope" in frame:
+        messages, streaming, shown, last = frame["scope"]
+        scope = Scope(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
+        scope.last_message = None if last is None else checked_message(last)
+    tool, loop = frame.get("tool"), frame.get("loop")
+    tool = None if tool is None else _typed(tool, AddressStep)
+    seat = Seat(parent, _typed(frame["slot"], int | str), scope, tool, None if loop is None else _count(loop), None)
+    seat.broke = bool(frame.get("seat_broke", False))
+    *before, name = _names(frame["names"])
+    seat.names = tuple(before)
+    given = frame.get("given")
+    place, path = _names(frame["place"]), _names(frame["path"])
+    invocation = Invocation.restore(_typed(invocation_id, str), name, place, path, lanes[frame["lane"]], seat)
+    invocation.given = None if given is None else AgentInput(_messages(given[0]), bool(given[1]))
+    invocation.since = _count(frame["since"])
+    for name, kind in _KEPT.items():
+        if name in frame:
+            setattr(invocation, name, _count(frame[name]) if kind is int else _typed(frame[name], kind))
+    invocation.remember()
+    if invocation.outcome is not None:
+        _outcome(invocation.outcome)
+    for answer in (invocation.answers or {}).values():
+        _check_pending(_typed(answer, Answer).pending)
+    for pending in (invocation.pending or {}).values():
+        _check_pending(pending)
+    if "lanes" in frame:
+        invocation.lanes = [lanes[lane_id] for lane_id in frame["lanes"]]
+    if parent is not None:
+        parent.seats = parent.seats or {}
+        parent.seats[seat.slot] = seat
+    return invocation
+
+
+# --- what is read, looked at: bytes may hold anything where something belongs
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        msg = f"the checkpoint is damaged: {type(value).__name__} where {getattr(kind, '__name__', kind)} belongs."
+        raise CheckpointError(msg)
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        msg = f"the checkpoint is damaged: {value!r:.40} where a number belongs."
+        raise CheckpointError(msg)
+    return value
+
+
+def _text(value: Any) -> str | None:
+    text: str | None = None if value is None else _typed(value, str)
+    return text
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """At least one name."""
+    names = tuple(value)
+    if not names or isinstance(value, str) or any(type(name) is not str for name in names):
+        msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
+        raise CheckpointError(msg)
+    return names
+
+
+def _usage(value: Any) -> Usage:
+    usage: Usage = _typed(value, Usage)
+    for number in (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests):
+        _typed(number, int)
+    return usage
+
+
+def _messages(given: Any) -> tuple[Message, ...]:
+    return tuple(checked_message(message) for message in given)
+
+
+def checked_message(value: Any) -> Message:
+    """The message. Raises CheckpointError, if it is none, or holds what none does."""
+    message: Message = _typed(value, Message)
+    for call in _typed(message.tool_calls, tuple):
+        _typed(call, ToolCall)
+        _names((call.id, call.name, call.arguments))
+    if message.usage is not None:
+        _usage(message.usage)
+    for text in (message.tool_call_id, message.tool_name, message.reasoning):
+        _text(text)
+    _typed(message.id, str)
+    return message
+
+
+def _outcome(value: Any) -> Outcome:
+    outcome: Outcome = _typed(value, Outcome)
+    if outcome.kind not in get_args(OutcomeKind):
+        msg = f"the checkpoint is damaged: an agent has ended as {outcome.kind!r:.40}."
+        raise CheckpointError(msg)
+    if outcome.error is not None:
+        _typed(outcome.error, Exception)
+    if outcome.message is not None:
+        checked_message(outcome.message)
+    for context in _typed(outcome.contexts, tuple):
+        _check_context(context)
+    return outcome
+
+
+def _check_pending(pending: Any) -> None:
+    _typed(pending, Pending)
+    _check_context(pending.context)
+    _text(pending.call_id)
+    for told in _typed(pending.earlier, tuple):
+        was_approval, _ = told
+        _typed(was_approval, bool)
+
+
+def _check_context(context: Any) -> None:
+    while context is not None:
+        _typed(context, InterruptContext)
+        _typed(context.id, str)
+        for step in _typed(context.address, tuple):
+            _typed(step, AddressStep)
+        context = context.parent

@@ -1,0 +1,65 @@
+"""The long part of a history that was saved before: so that a checkpoint is as long as what is new, and not as the run.
+
+What was said is put behind what lies in the store already, in pieces; a checkpoint holds the last few messages, and how many are in the pieces before them.
+
+Owns: the making and the putting together of these pieces. What a save refers to is never written again: one that was made in vain is passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..codec.pack import pack, unpack
+from ..errors import CheckpointError
+from .store_access import Vault, history_key
+
+__all__ = ["Segments"]
+
+_LONG: Final = 64
+"""Messages that a checkpoint holds itself; more become a piece of their own."""
+
+
+class Segments:
+    """The pieces of one run's history."""
+
+    __slots__ = ("_vault", "stored")
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self.stored: dict[str, int] = {}  # how much of each lane is in pieces
+
+    async def shorten(self, image: dict[str, Any], run_id: str) -> None:
+        """Take out of an image what is long; it was drawn without what is in pieces."""
+        lanes = image["lanes"]
+        if sum(len(rows) for _, _, rows in lanes.values()) > _LONG and self._vault.has_journals:
+            piece = {lane: (self.stored.get(lane, 0), rows) for lane, (_, _, rows) in lanes.items() if rows}
+            await self._vault.append(history_key(run_id), [pack(piece)])
+            for lane, (start, rows) in piece.items():
+                self.stored[lane] = start + len(rows)
+                lanes[lane][2] = []
+        self.stored = {lane: count for lane, count in self.stored.items() if lane in lanes}
+        if self.stored:
+            image["stored"] = (run_id, dict(self.stored))
+
+    async def complete(self, image: dict[str, Any]) -> None:
+        """Put back into an image what was taken out."""
+        if "stored" not in image:
+            return
+        try:
+            await self._complete(image, *image.pop("stored"))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            msg = f"the part of the history that was kept apart is damaged: {type(error).__name__}: {error}"
+            raise CheckpointError(msg) from error
+
+    async def _complete(self, image: dict[str, Any], run_id: str, counts: dict[str, int]) -> None:
+        found: dict[str, list[Any]] = {}
+        for record in await self._vault.read(history_key(run_id)):
+            for lane, (start, rows) in unpack(record).items():
+                found.setdefault(lane, [])[start:] = rows
+        for lane, count in counts.items():
+            rows = found.get(lane, ())
+            if len(rows) < count:
+                msg = f"a checkpoint stands on {count} messages that were kept apart, of which the store has only {len(rows)}."
+                raise CheckpointError(msg, run=run_id)
+            image["lanes"][lane][2] = [*rows[:count], *image["lanes"][lane][2]]
+        self.stored = dict(counts)

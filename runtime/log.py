@@ -1,0 +1,11 @@
+"""The log of this package.
+
+Owns: the one logger that all rooms write to. It must never configure handlers or levels: that is the program's to decide.
+"""
+
+import logging
+from typing import Final
+
+__all__ = ["logger"]
+
+logger: Final = logging.getLogger("understudy")

@@ -1,0 +1,16 @@
+"""One run: from its start to its result.
+
+Owns the single writer of a run and everything that only it decides. Its files, each importing only from those above it:
+
+    stream          events on their way to the consumer
+    run_record      what is known of a run, between its supervisor and its `Run`
+    event_log       the order of events: stamped, recorded, shown
+    cancellation    how a run is ended before its end
+    casting         which agents play, in which roles, and what follows one that has ended
+    opening         from where a run starts
+    run_supervisor  the single writer: an actor
+    event_iterator  one iteration over a run's events
+    run             a run, as its caller sees it
+
+It must never run an agent's code: that is for the agents' own actors in `agent/`.
+"""

@@ -1,0 +1,185 @@
+"""What one run has written down: its events in their one order, and all that follows from them.
+
+Owns: the stamp of an event, its place in the history, when it is shown, and which interrupts wait until the run has come to rest. An event is
+recorded before it is shown, and where each step is kept, it is in the store before that. It must never decide who plays.
+"""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from ..agent.history import Entry
+from ..agent.invocation import walk
+from ..agent.tree import Node
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
+from ..data.interrupt import InterruptContext, Pending
+from ..data.outcome import EXITED, Outcome
+from ..errors import AgentError, UnderstudyError, text_of
+from .run_record import RunRecord
+
+if TYPE_CHECKING:
+    from ..agent.invocation import Invocation, Seat
+    from ..agent.run_state import RunState
+    from ..durability.persistence import Keeping
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """The book of one run."""
+
+    __slots__ = ("_unshown", "context", "held", "keeping", "record", "state")
+
+    def __init__(self, state: RunState, record: RunRecord, keeping: Keeping | None) -> None:
+        self.state = state
+        self.context = state.context
+        self.record = record
+        self.keeping = keeping  # None: nothing of it is kept anywhere
+        self.held: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
+        self._unshown: list[AgentEvent] = []  # what has to be in the store first
+
+    def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
+        """Stamp, record, show; or have it wait to be shown."""
+        node, seat, context, keeping = invocation.node, invocation.seat, self.context, self.keeping
+        action: Action | None = event.action
+        if keeping is not None or node.agent.on_failure is not None:
+            invocation.remember()
+        if type(action) is Interrupted:
+            return self._hold(invocation, event, action)
+        if type(action) is BreakLoop:
+            action = BreakLoop(node.name, done=seat.loop is not None, iteration=seat.loop)
+        error = event.error
+        if error is not None and event.delta is None:
+            error = self.attributed(error, node)
+        scope = seat.scope
+        if scope.shown:
+            self.state.seq += 1  # the consumer sees no gaps
+        stamped = stamp(event, node.name, invocation.run_path, action, error, self.state.seq, time(), context.run_id, invocation.id)
+        message = event.message
+        said = message is not None and event.delta is None
+        if said:
+            assert message is not None
+            invocation.messages.append(message)
+            invocation.last_message = scope.last_message = message
+            if message.usage is not None:
+                context.usage += message.usage
+            invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
+            if message.role == "tool" and invocation.answers:
+                invocation.answers = {key: answer for key, answer in invocation.answers.items() if key != message.tool_call_id}
+        if action is not None or error is not None:
+            _heed(invocation, stamped)
+        if keeping is not None and keeping.must_write and event.delta is None:
+            if keeping.journal is not None:
+                keeping.journal.event(stamped, invocation, said=said)
+            if scope.shown:
+                self._unshown.append(stamped)
+            else:
+                self._unshown.append(_NOT_SHOWN)
+        elif scope.shown:
+            self.record.show(stamped)
+        return stamped
+
+    # --- what waits ---
+
+    @property
+    def waits(self) -> bool:
+        """Whether something has to be written before it is shown."""
+        return bool(self._unshown)
+
+    async def flush(self) -> None:
+        """Write it, and show it. What could not be written is not shown."""
+        assert self.keeping is not None
+        unshown, self._unshown = self._unshown, []
+        try:
+            await self.keeping.flush(self.state)
+        except BaseException:
+            self.state.seq = self.record.last_seq  # the consumer sees no gap
+            raise
+        for event in unshown:
+            if event is not _NOT_SHOWN:
+                self.record.show(event)
+
+    def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
+        """An interrupt is shown when nothing else is under way: only then is there something to go on from. It stands for those of the agents below."""
+        seat = invocation.seat
+        self.drop_held(seat)
+        known = {name for below in walk(seat) for name in below.pending or ()}
+        own = invocation.pending or {}
+        wanted = {context.id for context in action.contexts}
+        pending = {name: one for name, one in own.items() if name in wanted}
+        for context in action.contexts:
+            if context.id not in known:
+                pending[context.id] = Pending(context)
+        invocation.pending = pending or None
+        invocation.outcome = Outcome("interrupted", contexts=action.contexts)
+        if seat.scope.shown and seat.scope.recorded:
+            self.held.append((invocation, event))
+        if self.keeping is not None and self.keeping.journal is not None:
+            self.keeping.journal.touch(invocation)
+        return event
+
+    def drop_held(self, seat: Seat) -> None:
+        """The interrupts of the agents in that seat and below are somebody else's to show, or nobody's."""
+        if self.held:
+            self.held = [(invocation, event) for invocation, event in self.held if not _is_under(invocation, seat)]
+
+    def release_held(self, before: Exception | None) -> tuple[InterruptContext, ...]:
+        """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
+        if before is not None:
+            self.say(before)
+        contexts: list[InterruptContext] = []
+        held, self.held = self.held, []
+        for invocation, event in held:
+            action = event.action
+            assert isinstance(action, Interrupted)
+            contexts += action.contexts
+            self.state.seq += 1
+            run_id, name = self.context.run_id, invocation.node.name
+            self.record.show(stamp(event, name, invocation.run_path, action, None, self.state.seq, time(), run_id, invocation.id))
+        return tuple(contexts)
+
+    # --- of no agent in particular ---
+
+    def say(self, error: Exception) -> None:
+        """Show what went wrong with the run as a whole, or that it was cancelled."""
+        name, context = self.record.agent_name, self.context
+        if isinstance(error, UnderstudyError):
+            error.run = error.run or context.run_id
+        self.state.seq += 1
+        self.record.show(stamp(AgentEvent(), name, (name,), None, error, self.state.seq, time(), context.run_id, ""))
+
+    def attributed(self, error: Any, node: Node) -> Exception:
+        """The error, which says now to which run and agent it belongs, if it is one of ours."""
+        if not isinstance(error, Exception):
+            msg = f"agent {node.name!r} crashed with {type(error).__name__}: {text_of(error)}"
+            crash = AgentError(msg, run=self.context.run_id, agent=node.name)
+            crash.__cause__ = error
+            return crash
+        if isinstance(error, UnderstudyError):
+            error.run = error.run or self.context.run_id
+            error.agent = error.agent or node.name
+        return error
+
+
+_NOT_SHOWN = AgentEvent()
+
+
+def _is_under(invocation: Invocation, seat: Seat) -> bool:
+    at: Seat | None = invocation.seat
+    while at is not None and at is not seat:
+        at = at.parent.seat if at.parent is not None else None
+    return at is seat
+
+
+def _heed(invocation: Invocation, event: AgentEvent) -> None:
+    """Take note of what an event says of its agent's end."""
+    action = event.action
+    if event.is_failure:
+        invocation.outcome = Outcome("failed", event.error)
+    elif type(action) is Exit:
+        invocation.outcome = EXITED
+    elif isinstance(action, TransferToAgent):
+        invocation.transfer = action.agent_name
+    elif isinstance(action, BreakLoop) and action.done:
+        invocation.broke = True

@@ -1,0 +1,157 @@
+"""One turn of a session: whoever has it is the only one who works in it, whatever process he is in.
+
+Owns: that turns come one after the other, what a run is given of the session, and what of the run is put into it. All of it lies in the store:
+between two turns nothing of a session is in memory. It must never put half of a turn's part into the session, nor anything of one whose turn it is
+not any more.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ..agent.history import complete_calls
+from ..agent.run_messages import LOST, CancelRun
+from ..data.agent_input import AgentInput
+from ..durability.journal import kept_value
+from ..durability.leases import Busy, Hold, LeaseKeeper, keeper_of
+from ..durability.store_access import Vault, preempt_key, session_key
+from ..errors import ResumeError, SessionBusy
+from .session_log import SessionLog, note_record, turn_record
+from .session_policy import SessionPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..actor.host import Host
+    from ..agent.run_state import RunState
+
+__all__ = ["Turn"]
+
+_MISSING: Final = object()
+
+
+class Turn:
+    """The turn of one run."""
+
+    __slots__ = ("_before", "_busy", "_keeper", "_policy", "_start", "_vault", "is_pending", "session_id")
+
+    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
+        self._vault = vault
+        self._busy = busy
+        self._policy = policy  # None: for one that goes on, and has been given all that it needs
+        self._keeper: LeaseKeeper | None = None  # while it is its turn
+        self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
+        self._start: int | None = None  # how much of the run is in the session; None until that is known
+        self.session_id = session_id
+        self.is_pending = False  # whether what comes of the run has to be in the session before it counts as completed
+
+    async def begin(self, state: RunState, system: Host, stop: Callable[[CancelRun], object]) -> None:
+        """Wait until it is this run's turn, and give it what was said before."""
+        records = await self._take(system, stop)
+        log = self._read(records)
+        state.session_records_before = len(records)
+        self.is_pending = True
+        assert self._policy is not None
+        messages, note, usage = await self._policy.bound(log.messages, log.note)
+        if note is not None:
+            await self._check_turn()  # a model may have been asked for it, and that takes its time
+            await self._vault.append(session_key(self.session_id), [note_record(note)])
+        if usage is not None:
+            state.context.usage += usage
+        new = state.input.messages
+        state.input = AgentInput((*complete_calls(list(messages)), *new), state.input.streaming)
+        state.new_input_count = len(new)
+        state.context.session.put_under(log.values)
+        self._start = 0
+
+    async def go_on(self, state: RunState, system: Host, stop: Callable[[CancelRun], object]) -> None:
+        """The same, for a run that goes on in the middle of its turn."""
+        records = await self._take(system, stop)
+        log = self._read(records)
+        self.is_pending = True
+        self._start = log.told_of(state.context.run_id)
+        # Once something of it is in the session, that has its values as they were when it stopped, or as later turns have left them. Before that, it was
+        # lost on its way, and has its own; what it has not changed is as later turns have left it.
+        base = None if self._start else SessionLog(self.session_id, records[: state.session_records_before or 0]).values
+        values = state.context.session
+        for name in values.to_dict().keys() | log.values.keys():
+            if base is None or _same(values.get(name, _MISSING), base.get(name, _MISSING)):
+                if name in log.values:
+                    values[name] = log.values[name]
+                else:
+                    values.delete(name)
+
+    async def _take(self, system: Host, stop: Callable[[CancelRun], object]) -> list[bytes]:
+        session_id, busy = self.session_id, self._busy
+        key = session_key(session_id)
+        keeper = keeper_of(system)
+        hold = Hold(
+            partial(stop, LOST),
+            partial(stop, CancelRun("a newer message of its session goes first")),
+            preempts=busy == "preempt",
+        )
+        if not await keeper.take_turn(self._vault, key, hold, preempt_key(session_id), busy):
+            instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
+            msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
+            raise SessionBusy(msg)
+        self._keeper = keeper
+        return await self._vault.read(key)
+
+    def _read(self, records: list[bytes]) -> SessionLog:
+        log = SessionLog(self.session_id, records)
+        self._before = {name: kept_value(value) for name, value in log.values.items()}
+        return log
+
+    async def end(self, state: RunState, *, keep: bool) -> None:
+        """Put what came of it into the session, and let the next one have the turn."""
+        try:
+            if keep and self._start is not None and state.new_input_count is not None and self._keeper is not None:
+                given = state.input.messages
+                said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
+                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict())
+                if record is not None:
+                    await self._check_turn()
+                    await self._vault.append(session_key(self.session_id), [record])
+            self.is_pending = False
+        finally:
+            await self.release()
+
+    async def _check_turn(self) -> None:
+        """Raise, if somebody else has it by now."""
+        assert self._keeper is not None
+        if not await self._keeper.still_has(self._vault, session_key(self.session_id)):
+            why = "because the store could not be reached for too long: what was said in it is not in the session"
+            msg = f"the turn of session {self.session_id!r} was lost, {why}."
+            raise ResumeError(msg)
+
+    async def forget_all(self, system: Host) -> None:
+        """When it is this one's turn: remove what the session holds."""
+        await self._take(system, _nothing)
+        try:
+            await self._vault.delete(session_key(self.session_id))
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Let the next one have the turn."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.give_back(self._vault, session_key(self.session_id))
+
+    def abandon(self) -> None:
+        """The same, where there is no time to wait."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.abandon(self._vault, session_key(self.session_id))
+
+
+def _same(one: Any, two: Any) -> bool:
+    if one is _MISSING or two is _MISSING:
+        return one is two
+    kept, known = kept_value(one), kept_value(two)
+    return type(kept) is type(known) and bool(kept == known)
+
+
+def _nothing(_request: CancelRun) -> None:
+    """Whoever only clears a session does so in one step, and cannot be asked to end."""

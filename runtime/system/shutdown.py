@@ -1,0 +1,103 @@
+"""The end of a system: how everything in it is stopped, and what happens to what does not stop.
+
+Owns: the waiting for the roots to end, its time limit, and the giving up of what is left after that. When it is done, whoever asked an actor of the system
+has been answered, even if a thread or a hook could not be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ..actor import lifecycle
+from ..actor.messages import Stopped
+from ..log import logger
+
+if TYPE_CHECKING:
+    from ..actor.cell import Cell
+    from .system import ActorSystem
+
+__all__ = ["Shutdown"]
+
+# Roots that are told to stop before the loop gets a look at everything else.
+_CHUNK = 256
+
+
+class Shutdown:
+    """The end of one system."""
+
+    def __init__(self, system: ActorSystem, timeout: float) -> None:
+        self._system = system
+        self._timeout = timeout  # for hooks and threads that do not end
+        self._roots_gone: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle
+
+    async def stop_all(self) -> None:
+        """Stop all actors, children before parents, and wait for that, but not for ever."""
+        system = self._system
+        for cell in tuple(system.running):
+            cell.interrupt()
+        # By the loop's own time, whatever the clock: leaving ends.
+        self._timer = system.loop.call_later(self._timeout, self._cancel_stragglers)
+        try:
+            for index, root in enumerate(tuple(system.roots), start=1):
+                lifecycle.request_stop(root)
+                if index % _CHUNK == 0:
+                    await asyncio.sleep(0)
+            if system.roots:
+                self._roots_gone = system.loop.create_future()
+                await self._roots_gone
+        finally:
+            self._timer.cancel()
+            self._roots_gone = None
+        for task in tuple(system.tasks):
+            task.cancel()
+        if system.tasks:
+            _, hanging = await asyncio.wait(system.tasks, timeout=self._timeout)
+            for task in hanging:
+                logger.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
+
+    def roots_are_gone(self) -> None:
+        """Wait no longer."""
+        if self._roots_gone is not None and not self._roots_gone.done():
+            self._roots_gone.set_result(None)
+
+    def _cancel_stragglers(self) -> None:
+        """The time is over: hooks and handlers that are still under way are cancelled."""
+        for cell in self._stragglers():
+            logger.error("%s does not stop: after %g s, it is still in %s. It is cancelled.", cell.path, self._timeout, cell.handling)
+            cell.cut_off()
+        # Cancelled hooks need some turns of the loop to end.
+        self._timer = self._system.loop.call_later(min(1.0, self._timeout), self._give_up_stragglers)
+
+    def _give_up_stragglers(self) -> None:
+        """What has not ended by being cancelled is given up. Those that have only waited for it go on with their own end."""
+        stragglers = self._stragglers()
+        for cell in stragglers:
+            self._give_up(cell)
+        if stragglers:
+            self._timer = self._system.loop.call_later(self._timeout, self._cancel_stragglers)
+        else:
+            self.roots_are_gone()  # nobody is at anything, and yet they do not end
+
+    def _stragglers(self) -> list[Cell]:
+        """Who is at something, children before parents. The others only wait for those that are below them."""
+        return [cell for cell in reversed(self._system.cells()) if cell.handling is not None]
+
+    def _give_up(self, cell: Cell) -> None:
+        if cell.handling is not None:
+            goes_on = " Its thread goes on until that returns." if cell.holds_thread() else ""
+            logger.error("%s is given up: it is still in %s.%s", cell.path, cell.handling, goes_on)
+        if cell.task is not None:
+            cell.task.cancel()
+        cell.end_task()
+        cell.end(Stopped())
+
+    def give_up_rest(self) -> None:
+        """End whatever has not ended, without waiting for it, children before parents."""
+        system = self._system
+        for cell in reversed(system.cells()):
+            self._give_up(cell)
+        for task in system.tasks:
+            task.cancel()
+        system.workers.abandon()

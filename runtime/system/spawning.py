@@ -1,0 +1,33 @@
+"""What may be spawned.
+
+Owns: the checks of what was given to a spawn, with errors that say what to give. It must never spawn anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..actor.actor import Traits
+from ..actor.envelope import MailboxSettings
+from ..actor.supervision import Directive
+from ..errors import UsageError
+
+__all__ = ["check_spawn"]
+
+
+def check_spawn(actor_class: Any, name: Any, mailbox: Any, supervision: Any) -> Traits:
+    """Raise, if an actor cannot be spawned with these. Returns what is known of its class."""
+    traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
+    if type(traits) is not Traits or not isinstance(actor_class, type):
+        msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
+        raise UsageError(msg)
+    if name is not None and not isinstance(name, str):
+        msg = f"spawn({actor_class.__name__}, name={name!r}): give a text, or leave it out."
+        raise UsageError(msg)
+    if mailbox is not None and not isinstance(mailbox, MailboxSettings):
+        msg = f"spawn({actor_class.__name__}, mailbox={mailbox!r}): give MailboxSettings(capacity=...), or leave it out."
+        raise UsageError(msg)
+    if supervision is not None and not isinstance(supervision, Directive):
+        msg = f"spawn({actor_class.__name__}, supervision={supervision!r}): give Restart(), Resume(), Stop() or Escalate(), or leave it out."
+        raise UsageError(msg)
+    return traits

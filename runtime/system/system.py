@@ -1,0 +1,398 @@
+"""Where actors live: bound to one event loop, from its entering to its leaving.
+
+Owns: the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and the end of it all. It stops children before parents, and
+when it has been left, no actor, task or thread of it is left. It must never decide what becomes of a failed actor, nor handle a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import threading
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from ..actor import current as directory
+from ..actor import lifecycle
+from ..actor.actor import Actor
+from ..actor.cell import Cell
+from ..actor.envelope import MailboxSettings
+from ..actor.future import ActorFuture
+from ..actor.loop_cell import LoopCell
+from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
+from ..actor.supervision import Supervision
+from ..actor.thread_cell import ThreadCell
+from ..clock import Clock, LoopClock
+from ..errors import ActorDeadError, SystemDraining, UsageError
+from ..log import logger
+from . import fork, registry
+from .dispatcher import Dispatcher
+from .draining import drain
+from .monitor import Monitor
+from .shutdown import Shutdown
+from .spawning import check_spawn
+from .stats import take_stats, take_tree, walk
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ..actor.ref import ActorRef
+    from .threaded import ThreadedSystem
+
+__all__ = ["ActorSystem", "SystemState"]
+
+A = TypeVar("A", bound=Actor)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SystemState(Enum):
+    """Moves forward only, but for a system that is entered again after it was left."""
+
+    NEW = "new"  # not entered yet: nothing can be spawned
+    RUNNING = "running"
+    DRAINING = "draining"  # takes no new roots; what is there goes on
+    STOPPING = "stopping"  # being left: everything stops
+    STOPPED = "stopped"
+
+
+class ActorSystem:
+    """A tree of actors on one event loop.
+
+        async with ActorSystem() as system:             # on the loop that is running
+            ref = system.spawn(MyActor)
+            reply = await ref.request("hello")
+
+        with ActorSystem.in_thread() as system:         # on a loop of its own, for programs without one
+            reply = system.spawn(MyActor).ask("hello")
+
+    Leaving it stops everything, children before parents; asynchronous handlers that are under way are cancelled. To let work be done first: `drain`.
+
+    `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler` is how many seconds a handler may hold the loop
+    before a warning names it. `stop_timeout` is how long leaving waits for hooks and threads that do not end before it gives them up, with an error in the log.
+    """
+
+    def __init__(
+        self,
+        name: str = "understudy",
+        *,
+        mailbox_capacity: int | None = None,
+        worker_threads: int | None = None,
+        clock: Clock | None = None,
+        slow_handler: float = 0.1,
+        stop_timeout: float = 10.0,
+    ) -> None:
+        if worker_threads is not None and worker_threads < 1:
+            msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
+            raise UsageError(msg)
+        for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
+            if not seconds >= 0:  # nan, too
+                msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
+                raise UsageError(msg)
+        self.name = name
+        self.state = SystemState.NEW
+        self.closing = True  # whether no root may come any more: the state says so too, but takes half a microsecond to compare
+        self.monitor = Monitor(slow_handler)
+        self.serials = itertools.count(1)
+        # Held for a moment at a time, never while anything is called. Guards the mailboxes, and who is whose child and watcher.
+        self.lock = threading.RLock()
+        self.roots: dict[Cell, None] = {}  # in the order of their spawning; written under the lock
+        self.running: dict[Cell, None] = {}  # whose handler or lifecycle procedure is under way; the loop's thread only
+        self.loop: asyncio.AbstractEventLoop
+        self.dispatcher: Dispatcher
+        self.clock: Clock
+        self.fault: str | None = None  # why nothing can be sent any more, other than that the actors have stopped
+        self._refuses = True  # whether spawning has to look at the state
+        self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
+        self._clock = clock
+        self.workers = Workers(name, worker_threads)
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
+        self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # set when something has ended, while somebody drains
+        self._stopped: asyncio.Event | None = None
+        self._shutdown = Shutdown(self, stop_timeout)
+        fork.watch(self)
+
+    def __repr__(self) -> str:
+        return f"<ActorSystem {self.name!r} {self.state.value}, {len(self.roots)} roots>"
+
+    # --- entering and leaving ---
+
+    @classmethod
+    def in_thread(cls, name: str = "understudy", *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Any) -> ThreadedSystem:
+        """A system on a loop of its own in a daemon thread, to be used as `with ActorSystem.in_thread() as system:`."""
+        from .threaded import ThreadedSystem  # noqa: PLC0415 -- the two know each other
+
+        return ThreadedSystem(cls(name, **options), loop_factory)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Bind to the running loop. What `async with` does on entering, for where there is no block to put it around."""
+        if self.state not in (SystemState.NEW, SystemState.STOPPED):
+            msg = f"{self!r} has been entered already. Use it as it is, or make another one for another loop."
+            raise UsageError(msg)
+        loop = asyncio.get_running_loop()
+        found = directory.enter_loop(loop, self)
+        if found is not None:
+            msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
+            raise UsageError(msg)
+        self.bind(loop)
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Live on that loop, from its thread. A system that is bound and not entered is nobody's current one; it needs no leaving when all in it has ended."""
+        self.loop = loop
+        self.fault = None
+        self.clock = self._clock or LoopClock(loop)
+        self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self.look_again)
+        self.state = SystemState.RUNNING
+        self.closing = self._refuses = False
+
+    async def stop(self) -> None:
+        """Stop everything, children before parents. What leaving `async with` does."""
+        if self.state in (SystemState.NEW, SystemState.STOPPED):
+            return
+        if asyncio.get_running_loop() is not self.loop:
+            msg = f"{self!r} was entered on another event loop. Leave it there."
+            raise UsageError(msg)
+        if self._stopped is not None:
+            await self._stopped.wait()
+            return
+        self._stopped = asyncio.Event()
+        with self.lock:
+            self.state = SystemState.STOPPING
+            self.closing = self._refuses = True  # from here on, no root slips in
+        try:
+            await self._shutdown.stop_all()
+        finally:
+            # Also when this task is cancelled: nothing may be left.
+            self._shutdown.give_up_rest()
+            directory.leave_loop(self.loop)
+            self.state = SystemState.STOPPED
+            self.dispatcher.thread = 0  # numbers of threads are given again: this one is no longer the loop's
+            self._stopped.set()
+            self._stopped = None
+
+    def cells(self) -> list[Cell]:
+        """All the actors, parents before children."""
+        return list(walk(self))
+
+    def make_future(self) -> ActorFuture[Any]:
+        """A future of a reply that this system's loop is to bring."""
+        return ActorFuture(self.dispatcher.thread, self.look_at_loop)
+
+    def look_at_loop(self) -> None:
+        """Notice that the loop has been closed, if it has. From any thread."""
+        if self.loop.is_closed():
+            self._loop_is_closed()
+
+    def _loop_is_closed(self) -> None:
+        """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
+        if self.fault is not None or not self.is_running:
+            return
+        self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
+        logger.error(self.fault)
+        self.dispatcher.thread = 0
+        for cell in self.cells():
+            cell.settle_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
+            for future in cell.ended or ():
+                future.settle(True)
+
+    def locks(self) -> tuple[Any, ...]:
+        """All that are held in this system."""
+        return self.lock, self.monitor.lock
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in (SystemState.RUNNING, SystemState.DRAINING) and self.fault is None
+
+    # --- spawning ---
+
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: Any,
+        name: str | None = None,
+        supervision: Supervision | None = None,
+        mailbox: MailboxSettings | None = None,
+        **kwargs: Any,
+    ) -> ActorRef[A]:
+        """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs here and now.
+
+        `supervision` says what becomes of it when it fails: `Stop()`, unless something else is given.
+        """
+        return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
+
+    def spawn_under(
+        self,
+        parent: Cell | None,
+        actor_class: type[A],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        name: str | None,
+        supervision: Supervision | None,
+        mailbox: MailboxSettings | None,
+    ) -> ActorRef[A]:
+        """Spawn an actor under that one; None is the system itself."""
+        if self._refuses:
+            self._check_takes(actor_class, parent)
+        if self.fault is not None:
+            self.check()
+        traits = check_spawn(actor_class, name, mailbox, supervision)
+        return self._settle_in(
+            (ThreadCell if traits.owns_thread else LoopCell)(
+                self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
+            ),
+            parent,
+        )
+
+    def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
+        """Spawn an actor of this package, whose mailbox needs no bound. pykka's registry never knows of it."""
+        if self._refuses:
+            self._check_takes(actor_class, parent)
+        if self.fault is not None:
+            self.check()
+        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
+        return self._settle_in(cell, parent, listed=False)
+
+    def _settle_in(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
+        """Make the actor, and give it its place."""
+        ref = cell.own_ref()
+        try:
+            actor = cell.build()
+            self._attach(cell, parent, listed=listed)
+        except BaseException:
+            self.on_loop(lifecycle.abandon, cell)
+            raise
+        actor._start_actor_loop()
+        return ref
+
+    def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
+        """Give the new actor its place in the tree, unless that is closed meanwhile."""
+        with self.lock:
+            if parent is None:
+                if self.closing:
+                    self._check_takes(cell.actor_class, None)
+                self.roots[cell] = None
+            elif not parent.may_spawn():
+                msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
+                raise ActorDeadError(msg, actor=parent.path)
+            else:
+                if parent.children is None:
+                    parent.children = {}
+                parent.children[cell] = None
+        if parent is None and listed:
+            cell.listed = True
+            registry.add(cell.own_ref())
+
+    def _check_takes(self, actor_class: type[Actor], parent: Cell | None) -> None:
+        name = getattr(actor_class, "__name__", repr(actor_class))
+        if self.state is SystemState.NEW:
+            msg = (
+                f"{name} cannot be spawned: {self!r} has not been entered. "
+                "Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
+            )
+            raise UsageError(msg)
+        if self.state is SystemState.DRAINING:
+            if parent is None:
+                msg = f"{name} cannot be spawned: {self!r} takes no new work, because it is about to stop."
+                raise SystemDraining(msg)
+        elif parent is None:
+            msg = f"{name} cannot be spawned: {self!r} is {self.state.value}. Make a new system."
+            raise UsageError(msg)
+
+    def ended(self, cell: Cell) -> None:
+        """An actor is no more."""
+        if cell.parent is not None:
+            lifecycle.child_ended(cell.parent, cell)
+            return
+        with self.lock:
+            known = self.roots.pop(cell, self) is None
+        if known and not self.roots:
+            self._shutdown.roots_are_gone()
+
+    def leaving(self, cell: Cell) -> None:
+        """An actor is about to stop: pykka's registry knows it no longer. From any thread."""
+        if cell.listed:
+            cell.listed = False
+            registry.discard(cell.own_ref())
+
+    # --- looking at it ---
+
+    def stats(self) -> SystemStats:
+        """How many actors there are, by class and state, and what they have done. From any thread."""
+        return take_stats(self)
+
+    def tree(self) -> ActorNode:
+        """All the actors, as they are now. `print(system.tree())` draws them. From any thread."""
+        return take_tree(self)
+
+    def subscribe_dead_letters(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
+        """Have `callback(letter)` called for every message that nobody will handle. Returns what ends that.
+
+        It is called in whatever thread the message was lost in, and should be quick. One that raises is logged and removed.
+        """
+        return self.monitor.subscribe(callback)
+
+    # --- draining ---
+
+    async def drain(self, timeout: float) -> DrainReport:
+        """Take no new roots, and wait until nobody has anything to do any more; `timeout` seconds at most.
+
+        The actors are still there afterwards: leaving the system stops them.
+        """
+        if not self.is_running:
+            msg = f"{self!r} is not running: there is nothing to drain."
+            raise UsageError(msg)
+        with self.lock:
+            self.state = SystemState.DRAINING
+            self._refuses = True
+        return await drain(self, timeout)
+
+    def look_again(self) -> None:
+        """Something has ended that a drain may have waited for."""
+        for quiet in self.waiting_for_quiet:
+            if not quiet.done():
+                quiet.set_result(None)
+
+    # --- for the rest of the runtime ---
+
+    async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that blocks in one of the worker threads, with the caller's context variables."""
+        return await self.workers.run(function, *args, **kwargs)
+
+    def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
+        """Run a coroutine in a task of the system's own. On the loop's thread. The name is what the log says if it does not end."""
+        task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
+        """Call on the loop's thread: now, if this is it. Returns False if the loop is closed."""
+        if get_ident() == self.dispatcher.thread:
+            function(*args)
+            return True
+        try:
+            self.loop.call_soon_threadsafe(partial(function, *args))
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
+            self._loop_is_closed()
+            return False
+        return True
+
+    def check(self) -> None:
+        """Raise if nothing can be sent any more."""
+        if self.fault is not None:
+            raise UsageError(self.fault)

@@ -1,0 +1,89 @@
+"""A system with a loop of its own in a daemon thread: for programs that have no event loop.
+
+Owns: the thread and its loop. Everything that it does, it does by entering and leaving an ordinary `ActorSystem` there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from ..actor import current as directory
+from ..errors import UsageError
+from .system import ActorSystem
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["ThreadedSystem"]
+
+
+class ThreadedSystem:
+    """What `ActorSystem.in_thread()` returns: `with` it, to get the system. Inside, `MyActor.start()` spawns in it."""
+
+    def __init__(self, system: ActorSystem, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        self._system = system
+        self._loop_factory = loop_factory
+        self._thread: threading.Thread | None = None
+        self._leave: asyncio.Event | None = None
+
+    @classmethod
+    def named(cls, name: str) -> ThreadedSystem:
+        return cls(ActorSystem(name))
+
+    def __enter__(self) -> ActorSystem:
+        system = self.open()
+        directory.enter_scope(system)
+        return system
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        directory.leave_scope(self._system)
+        self.close()
+
+    def open(self) -> ActorSystem:
+        """Start the thread, and return the system when it runs."""
+        if self._thread is not None:
+            msg = f"{self._system!r} has been entered already."
+            raise UsageError(msg)
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._main, args=(started,), name=f"{self._system.name}-loop", daemon=True)
+        self._thread.start()
+        try:
+            started.result()
+        except BaseException:
+            self._thread = None
+            raise
+        return self._system
+
+    def close(self) -> None:
+        """Stop everything, and return when the thread has ended."""
+        thread, leave = self._thread, self._leave
+        if thread is None or leave is None:
+            return
+        if thread is threading.current_thread():
+            msg = f"{self._system!r} cannot be left by one of its own actors, on its own loop: it would wait for itself."
+            raise UsageError(msg)
+        self._system.on_loop(leave.set)
+        thread.join()
+        self._thread = None
+
+    def _main(self, started: Future[None]) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._live(started))
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)  # it is raised where the system is entered
+
+    async def _live(self, started: Future[None]) -> None:
+        self._leave = asyncio.Event()
+        await self._system.start()
+        started.set_result(None)
+        try:
+            await self._leave.wait()
+        finally:
+            await self._system.stop()
