@@ -40,8 +40,8 @@ class Agent:
     Do not change a definition after it was made, and keep nothing of a run in it: the same one plays in many runs at once.
     """
 
-    hands_over: ClassVar[bool] = True
-    hands_off: bool = False
+    allows_transfer: ClassVar[bool] = True
+    has_handoffs: bool = False
     followers: Sequence[Agent] = ()
     unique_children: ClassVar[bool] = True
     wrapped: Agent | None = None

@@ -15,7 +15,7 @@ from ..runtime.agent.run_context import RunContext
 from ..runtime.agent.tree import Node
 from ..runtime.data.chat import Message, ToolCall
 from ..runtime.errors import GuardrailTripped, UsageError, text_of
-from ..runtime.maybe_await import settled
+from ..runtime.maybe_await import maybe_await
 
 __all__ = [
     "GuardrailFunctionOutput",
@@ -87,7 +87,7 @@ class OutputGuardrail:
 
 
 async def _run(function: Callable[..., Any], name: str, what: str, context: AgentContext, value: Any) -> None:
-    found = await settled(function(context.run, context.node.agent, value))
+    found = await maybe_await(function(context.run, context.node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
         raise UsageError(msg, agent=context.agent_name)
@@ -132,10 +132,10 @@ Kind: TypeAlias = Literal["input_guardrails", "output_guardrails"]
 def names_before(invocation: Invocation) -> tuple[str, ...]:
     """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in nobody's line."""
     names = invocation.names[:-1]
-    seat = invocation.seat
-    while seat.parent is not None and seat.parent.seat.scope is seat.scope:
-        names = (*seat.parent.names[:-1], *names)
-        seat = seat.parent.seat
+    assignment = invocation.assignment
+    while assignment.parent is not None and assignment.parent.assignment.dialogue is assignment.dialogue:
+        names = (*assignment.parent.names[:-1], *names)
+        assignment = assignment.parent.assignment
     return names
 
 
@@ -215,7 +215,7 @@ async def check_tool(guardrails: Sequence[Callable[[Any], Any]], data: ToolInput
     for one in guardrails:
         name = getattr(one, "__name__", None) or "guardrail"
         try:
-            found = await settled(one(data))
+            found = await maybe_await(one(data))
         except Exception as error:
             msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
             raise GuardrailTripped(msg, guardrail=name, message=data.call) from error

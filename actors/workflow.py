@@ -23,7 +23,7 @@ __all__ = ["Loop", "Parallel", "Sequential"]
 
 
 class _Workflow(Agent):
-    hands_over: ClassVar[bool] = False
+    allows_transfer: ClassVar[bool] = False
 
 
 class Sequential(_Workflow):
@@ -68,8 +68,8 @@ class Loop(_Workflow):
         iteration: int = state.get("iteration", 0)
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
-                slot = f"{iteration}.{index}"
-                outcome = await context.cast_node(children[index], base, context.invocation.lane, slot, loop=iteration, one_at_a_time=True)
+                cast_key = f"{iteration}.{index}"
+                outcome = await context.cast_node(children[index], base, context.invocation.lane, cast_key, loop=iteration, one_at_a_time=True)
                 if outcome.kind != "finished":
                     return
                 if outcome.broke:
@@ -140,7 +140,9 @@ class Parallel(_Workflow):
         each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
-                await context.begin_cast(children[begun], context.run_path, lanes[begun], _Place(begun, outcomes, ended, 0 if each else len(children)), begun)
+                await context.begin_cast(
+                    children[begun], context.run_path, lanes[begun], ReplySlot(begun, outcomes, ended, 0 if each else len(children)), begun
+                )
                 begun += 1
             await ended.wait()
             ended.clear()
@@ -152,7 +154,7 @@ class Parallel(_Workflow):
         return [outcomes[index] for index in sorted(outcomes)], cause
 
 
-class _Place:
+class ReplySlot:
     """Where the outcome of one child goes: as good as a future, and no turn of the loop lies between the end of a child and its being noted."""
 
     __slots__ = ("_ended", "_index", "_outcomes", "_quorum")

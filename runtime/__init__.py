@@ -37,7 +37,7 @@ from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .backoff import Backoff
 from .clock import Clock
-from .codec.pack import register_type
+from .codec.packing import register_type
 from .data.agent_input import AgentInput
 from .data.chat import AudioPart, FilePart, ImagePart, Message, MessageDelta, Part, Role, TextPart, ToolCall, ToolCallDelta, Usage
 from .data.events import Action, AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-__all__ = ["settled"]
+__all__ = ["maybe_await"]
 
 
-async def settled(value: Any) -> Any:
+async def maybe_await(value: Any) -> Any:
     """The value, which is awaited first if it can be."""
     return await value if inspect.isawaitable(value) else value

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .actor.current import current_system
-from .actor.direct import hand
+from .actor.direct import send_now
 from .actor.host import Host
 from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
@@ -26,11 +26,11 @@ from .data.chat import Message, new_id
 from .durability.answers import Answers
 from .durability.journal import check_values
 from .durability.leases import Busy
-from .durability.persistence import Keeping, check_checkpoint_id
+from .durability.persistence import RunPersistence, check_checkpoint_id
 from .durability.recovery import find_unfinished
-from .durability.store_access import Vault
+from .durability.store_access import StoreAccess
 from .errors import UsageError
-from .run.event_log import Ledger
+from .run.event_log import EventLog
 from .run.opening import Beginning, Resuming
 from .run.run import Run
 from .run.run_record import RunRecord
@@ -85,8 +85,8 @@ class Runner:
         if max_transfers < 0:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
-        self._vault = None if store is None else Vault(store)
-        if durability == "step" and (self._vault is None or not self._vault.has_journals):
+        self._access = None if store is None else StoreAccess(store)
+        if durability == "step" and (self._access is None or not self._access.has_journals):
             what = "a store" if store is None else "a store that keeps journals (append, read, keys)"
             msg = f"Runner(durability='step') needs {what}: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
             raise UsageError(msg)
@@ -155,9 +155,9 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        keeping = self._keeping(context.run_id, checkpoint_id)
-        opening = Beginning() if turn is not None or (keeping is not None and keeping.journal is not None) else None
-        return self._make(context, given, keeping, opening, timeout, turn)
+        persistence = self._persistence(context.run_id, checkpoint_id)
+        opening = Beginning() if turn is not None or (persistence is not None and persistence.journal is not None) else None
+        return self._make(context, given, persistence, opening, timeout, turn)
 
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None) -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
@@ -168,12 +168,12 @@ class Runner:
         """
         check_session_id(session_id)
         check_busy(busy)
-        vault = self._vault
-        if vault is None or not vault.has_journals:
-            what = "has none" if vault is None else "keeps no journals"
+        store_access = self._access
+        if store_access is None or not store_access.has_journals:
+            what = "has none" if store_access is None else "keeps no journals"
             msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one {what}. Give SQLiteStore('runs.db') or MemoryStore()."
             raise UsageError(msg)
-        return Session(vault, session_id, busy, policy, self._run_in_session, self._place)
+        return Session(store_access, session_id, busy, policy, self._run_in_session, self._choose_system)
 
     def _run_in_session(
         self,
@@ -213,33 +213,33 @@ class Runner:
             raise UsageError(msg)
         answers = Answers(targets, data)
         own = self._context(None, session_values, (*as_tool_options(tool_options), *as_options(options)), context)
-        vault = self._vault
-        if vault is None:
+        store_access = self._access
+        if store_access is None:
             return self._make(own, _NO_INPUT, None, _no_store, timeout)
-        keeping = Keeping(vault, self._tree, own.run_id, checkpoint_id, steps=self.durability == "step")
-        return self._make(own, _NO_INPUT, keeping, Resuming(keeping, answers), timeout)
+        persistence = RunPersistence(store_access, self._tree, own.run_id, checkpoint_id, steps=self.durability == "step")
+        return self._make(own, _NO_INPUT, persistence, Resuming(persistence, answers), timeout)
 
     async def recover(self) -> list[Run]:
         """Go on with every run of this agent in the store that is not finished, and that nobody works on: after a crash, or after a system was drained.
 
         Each is continued once, however many processes call this at the same time. Interrupted runs wait for their answers, and are not among them.
         """
-        vault = self._vault
-        if vault is None or not vault.has_journals:
+        store_access = self._access
+        if store_access is None or not store_access.has_journals:
             raise UsageError("recover() needs a Runner with a store that keeps journals: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
-        system = self._place()
-        work = self._recover_in(system, vault)
+        system = self._choose_system()
+        work = self._recover_in(system, store_access)
         if get_ident() == system.dispatcher.thread:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
 
-    async def _recover_in(self, system: ActorSystem, vault: Vault) -> list[Run]:
+    async def _recover_in(self, system: ActorSystem, store_access: StoreAccess) -> list[Run]:
         """The same, on the loop of the system in which they are to live."""
         runs = []
-        for keeping in await find_unfinished(vault, self._tree, system):
+        for persistence in await find_unfinished(store_access, self._tree, system):
             context = self._context(None, None, None)
-            context.run_id = keeping.run_id
-            runs.append(self._make(context, _NO_INPUT, keeping, Resuming(keeping, None), None))
+            context.run_id = persistence.run_id
+            runs.append(self._make(context, _NO_INPUT, persistence, Resuming(persistence, None), None))
         return runs
 
     # --- making ---
@@ -251,38 +251,44 @@ class Runner:
         context.context = users
         return context
 
-    def _keeping(self, run_id: str, checkpoint_id: str | None) -> Keeping | None:
+    def _persistence(self, run_id: str, checkpoint_id: str | None) -> RunPersistence | None:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
-            if self._vault is None:
+            if self._access is None:
                 msg = f"run(checkpoint_id={checkpoint_id!r}): this Runner has no store to keep it in. Give it one: Runner(..., store=SQLiteStore('runs.db'))."
                 raise UsageError(msg)
-        if self._vault is None or self.durability == "none":
+        if self._access is None or self.durability == "none":
             return None
-        return Keeping(self._vault, self._tree, run_id, checkpoint_id or run_id, steps=self.durability == "step")
+        return RunPersistence(self._access, self._tree, run_id, checkpoint_id or run_id, steps=self.durability == "step")
 
     def _make(
-        self, context: RunContext, given: AgentInput, keeping: Keeping | None, opening: Opening | None, timeout: float | None, turn: Turn | None = None
+        self,
+        context: RunContext,
+        given: AgentInput,
+        persistence: RunPersistence | None,
+        opening: Opening | None,
+        timeout: float | None,
+        turn: Turn | None = None,
     ) -> Run:
-        context.keeps = keeping is not None
-        if keeping is not None or turn is not None:
+        context.keeps = persistence is not None
+        if persistence is not None or turn is not None:
             context.session.guard(check_values)
         record = RunRecord(context, self._tree.name, self.event_buffer)
-        ledger = Ledger(RunState(context, given), record, keeping)
+        event_log = EventLog(RunState(context, given), record, persistence)
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)
-        if keeping is not None and opening is not None:
-            record.when_finished(keeping.abandon)
-        checkpoint_of = None if keeping is None else partial(getattr, keeping, "checkpoint_id")
-        run = Run(context, record, self._place, partial(self._launch, ledger, opening, timeout), checkpoint_of)
+        if persistence is not None and opening is not None:
+            record.when_finished(persistence.abandon)
+        checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
+        run = Run(context, record, self._choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of)
         if _running_loop() is not None:
             run.start()
         return run
 
     # --- where ---
 
-    def _place(self) -> ActorSystem:
+    def _choose_system(self) -> ActorSystem:
         """The system in which a run lives that is started here."""
         if self.system is not None:
             return self.system
@@ -305,17 +311,17 @@ class Runner:
             system.bind(loop)
         return system
 
-    def _launch(self, ledger: Ledger, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
+    def _launch(self, event_log: EventLog, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
         """Start the run, on the system's loop."""
         if system is not self.system:
-            ledger.record.when_finished(partial(_release, system))
-        ref = system.spawn_own(RunSupervisor, (self._tree, ledger, self.max_transfers, timeout, opening), None, None)
+            event_log.record.when_finished(partial(_release, system))
+        ref = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
         if opening is not None:
-            hand(ref, Open())
+            send_now(ref, Open())
         return ref
 
 
-async def _no_store(_ledger: Ledger, _system: Host, _stop: Any) -> None:
+async def _no_store(_ledger: EventLog, _system: Host, _stop: Any) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 

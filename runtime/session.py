@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from .data.chat import Message
 from .durability.leases import Busy
-from .durability.store_access import Vault, session_key
+from .durability.store_access import StoreAccess, session_key
 from .errors import UsageError
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
@@ -66,15 +66,23 @@ class Session:
     Between two messages nothing of it is in memory.
     """
 
-    __slots__ = ("_begun", "_busy", "_closed", "_place", "_policy", "_run", "_sleeping", "_vault", "id")
+    __slots__ = ("_access", "_begun", "_busy", "_choose_system", "_closed", "_policy", "_run", "_sleeping", "id")
 
-    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicyLike, run: Callable[..., Run], place: Callable[[], ActorSystem]) -> None:
+    def __init__(
+        self,
+        store_access: StoreAccess,
+        session_id: str,
+        busy: Busy,
+        policy: SessionPolicyLike,
+        run: Callable[..., Run],
+        choose_system: Callable[[], ActorSystem],
+    ) -> None:
         self.id = session_id
-        self._vault = vault
+        self._access = store_access
         self._busy = busy
         self._policy: SessionPolicy = as_policy(policy)
         self._run = run
-        self._place = place
+        self._choose_system = choose_system
         # Those that have not ended; not the runs themselves: one that nobody looks at any more must not wait for somebody to read what it says.
         self._begun: dict[RunRecord, ActorSystem] = {}
         self._sleeping: WeakSet[Run] = WeakSet()  # that begin when somebody looks at them
@@ -95,7 +103,7 @@ class Session:
         if self._closed:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
-        run = self._run(messages, Turn(self._vault, self.id, self._busy, self._policy), **run_options)
+        run = self._run(messages, Turn(self._access, self.id, self._busy, self._policy), **run_options)
         record = run._record
         if run._system is None:
             self._sleeping.add(run)
@@ -113,12 +121,12 @@ class Session:
         return (await self._log()).values
 
     async def _log(self) -> SessionLog:
-        return SessionLog(self.id, await self._vault.read(session_key(self.id)))
+        return SessionLog(self.id, await self._access.read(session_key(self.id)))
 
     async def clear(self) -> None:
         """Forget all that was said, and the values. Waits until those are done whose turn it is before."""
-        system = self._place()
-        work = Turn(self._vault, self.id, "queue", None).forget_all(system)
+        system = self._choose_system()
+        work = Turn(self._access, self.id, "queue", None).forget_all(system)
         if get_ident() == system.dispatcher.thread:
             await work
         else:

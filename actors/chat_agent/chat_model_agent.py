@@ -125,7 +125,7 @@ class ChatModelAgent(Agent):
         return found
 
     @property
-    def hands_off(self) -> bool:  # type: ignore[override]  # read only
+    def has_handoffs(self) -> bool:  # type: ignore[override]  # read only
         return bool(self.handoffs)
 
     @property

@@ -19,13 +19,13 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta, ToolCall, new_id
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ModelRequest, ToolSpec, stream_of
 from ..guardrail import applying, check_all, for_every_agent, last_input, names_before
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
 from .setup import PLACEHOLDER, Setup
-from .tool_round import FAILED, HELD, Round
+from .tool_round import FAILED, RESULT_LAST, Round
 
 if TYPE_CHECKING:
     from ..middleware import Middleware
@@ -65,12 +65,12 @@ class React:
         agent, setup, context = self._agent, self._setup, self._context
         said = context.invocation.messages  # grows as events are recorded
         for middleware in setup.before_agent:
-            self._given = _kept(await settled(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
+            self._given = _kept(await maybe_await(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
         start = await self._start()
         while True:
             notes = context.invocation.notes or _NOTHING
             calls = _unanswered(said, notes) if said else None
-            if calls or HELD in notes or FAILED in notes:
+            if calls or RESULT_LAST in notes or FAILED in notes:
                 reply = _last_reply(said)
                 if context.run.stopping == "after_model":
                     await context.pause()
@@ -109,7 +109,7 @@ class React:
         if agent.output_key is not None and said:
             context.session[agent.output_key] = said[-1].text
         for middleware in setup.after_agent:
-            await settled(middleware.after_agent(context, said[-1] if said else None))
+            await maybe_await(middleware.after_agent(context, said[-1] if said else None))
 
     async def _next_reply(self, start: tuple[Message, ...], said: list[Message]) -> Message:
         context = self._context
@@ -183,7 +183,7 @@ class React:
             return (setup.system, *given.messages)
         instruction = agent.instruction
         if callable(instruction):
-            text = await settled(instruction(self._context))
+            text = await maybe_await(instruction(self._context))
             if not isinstance(text, str):
                 msg = f"agent {agent.name!r}: its instruction function returned {text!r}, which is no text."
                 raise UsageError(msg, agent=agent.name)
@@ -191,7 +191,7 @@ class React:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            return self._checked(await settled(agent.make_model_input(text, given, self._context)))
+            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)))
         return (Message("system", text), *given.messages) if text else given.messages
 
     def _checked(self, made: Any) -> tuple[Message, ...]:
@@ -220,7 +220,7 @@ class React:
         specs = setup.specs if not setup.rules.handoffs else await self._shown_specs()
         request = ModelRequest(messages, specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
-            request = _kept(await settled(middleware.before_model(context, request)), request, middleware, "before_model")
+            request = _kept(await maybe_await(middleware.before_model(context, request)), request, middleware, "before_model")
         if self._hooked:
             await context.call_hooks("on_model_start", agent, request)
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
@@ -233,7 +233,7 @@ class React:
             reply = await call(request)
             self._check(reply)
             for middleware in setup.after_model:
-                reply = _kept(await settled(middleware.after_model(context, reply)), reply, middleware, "after_model")
+                reply = _kept(await maybe_await(middleware.after_model(context, reply)), reply, middleware, "after_model")
                 self._check(reply)
             recorded = reply.id
         except ModelError as error:
@@ -319,7 +319,7 @@ def _last_reply(said: list[Message]) -> Message:
 
 def _unanswered(said: list[Message], notes: Mapping[str, Any]) -> Sequence[ToolCall]:
     """The calls of the model's last reply that have no result yet."""
-    answered = {notes[HELD][0]} if HELD in notes else set()
+    answered = {notes[RESULT_LAST][0]} if RESULT_LAST in notes else set()
     answered.update(call_id for call_id, _ in notes.get(FAILED, ()))
     for message in reversed(said):
         if message.role == "tool":
@@ -341,7 +341,7 @@ def _with_ids(reply: Message, said: Sequence[Message]) -> Message:
 
 def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
     async def outer(request: ModelRequest) -> Message:
-        reply: Message = await settled(middleware.wrap_model(context, request, inner))
+        reply: Message = await maybe_await(middleware.wrap_model(context, request, inner))
         return reply
 
     return outer

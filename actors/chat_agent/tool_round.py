@@ -18,7 +18,7 @@ from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
 from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ..guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..handoffs.handoff import Handoff
 from ..handoffs.transfer import transfer_tool
@@ -30,9 +30,9 @@ from ..tools.tool_result import tool_content
 if TYPE_CHECKING:
     from ..middleware import Middleware
 
-__all__ = ["FAILED", "HELD", "Round", "ToolPolicy"]
+__all__ = ["FAILED", "RESULT_LAST", "Round", "ToolPolicy"]
 
-HELD: Final = "held"
+RESULT_LAST: Final = "held"
 """Where an agent notes the result of a call that returns directly, until all others of the reply are there: id of the call, message, action."""
 
 FAILED: Final = "failed"
@@ -116,12 +116,12 @@ class Round:
             return True
         if self._stopped:
             await context.pause()
-        if notes is not None and HELD in notes:
-            _, failed, message, action = notes[HELD]
+        if notes is not None and RESULT_LAST in notes:
+            _, failed, message, action = notes[RESULT_LAST]
             ends = not failed and not self._errors
             if ends and self._final is not None:
                 await self._final(message.text)
-            del notes[HELD]  # with the event: they are recorded together
+            del notes[RESULT_LAST]  # with the event: they are recorded together
             if ends:
                 notes["returned"] = True
             await self._show(message, action if ends else None)
@@ -209,7 +209,7 @@ class Round:
         try:
             message, failed = await self._message(context, tool, call)
             if message is not None and comes_last:
-                agent.notes[HELD] = (call.id, failed, message, context.action)
+                agent.notes[RESULT_LAST] = (call.id, failed, message, context.action)
                 await agent.save()
             elif message is not None:
                 second = call.name == self._policy.exit_name  # the first exit ends the run, behind all other calls
@@ -290,7 +290,7 @@ class Round:
 
     async def _unknown(self, call: ToolCall) -> Any:
         if self._policy.unknown is not None:
-            return await settled(self._policy.unknown(call.name, call.arguments))
+            return await maybe_await(self._policy.unknown(call.name, call.arguments))
         names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
         known = ", ".join(sorted(names)) or "none at all"
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
@@ -308,7 +308,7 @@ class Round:
 
 def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[Any]]) -> Callable[[ToolCall], Awaitable[Any]]:
     async def outer(call: ToolCall) -> Any:
-        return await settled(middleware.wrap_tool(context, call, inner))
+        return await maybe_await(middleware.wrap_tool(context, call, inner))
 
     return outer
 

@@ -56,7 +56,7 @@ class AgentTool(Tool):
         if own["_full_history"]:
             invocation = outer.invocation
             entries = select(invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ())
-            asked = (*invocation.seat.scope.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
+            asked = (*invocation.assignment.dialogue.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
         else:
             asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
         return await self.answer(context, AgentInput(asked, outer.streaming), shown=own["_emit_events"])

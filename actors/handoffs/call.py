@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import ToolCall
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ...runtime.tracing import span
 from ..tools.tool import ToolArgumentsError
 from ..tools.tool_context import ToolContext
@@ -50,7 +50,7 @@ class HandoffCall(AgentTool):
 
         async def invoke() -> None:
             try:
-                await settled(handoff.on_invoke_handoff(outer.run, call.arguments))
+                await maybe_await(handoff.on_invoke_handoff(outer.run, call.arguments))
             except (HandoffError, ModelBehaviorError):
                 raise
             except Exception as error:

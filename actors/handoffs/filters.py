@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from ...runtime.data.chat import Message, TextPart
 from ...runtime.errors import ModelBehaviorError, UsageError
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ChatModel, ModelRequest
 from .items import HandoffInputData, Item, as_messages
 
@@ -134,7 +134,7 @@ def compose(*filters: HandoffInputFilter) -> HandoffInputFilter:
 
     async def filtered(data: HandoffInputData) -> HandoffInputData:
         for one in filters:
-            data = await settled(one(data))
+            data = await maybe_await(one(data))
             if not isinstance(data, HandoffInputData):
                 msg = f"compose: the filter {getattr(one, '__name__', one)!r} returned {data!r}: return a HandoffInputData, as data.clone(...) makes it."
                 raise UsageError(msg)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from ...runtime.agent.run_context import RunContext
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ToolSpec
 from ..agent import Agent
 from ..tools.strict_schema import ensure_strict_json_schema
@@ -75,7 +75,7 @@ class Handoff:
         if not callable(self.is_enabled):
             return bool(self.is_enabled)
         try:
-            return bool(await settled(self.is_enabled(context, agent)))
+            return bool(await maybe_await(self.is_enabled(context, agent)))
         except Exception as error:
             msg = f"whether the handoff {self.tool_name} is enabled could not be found out: {type(error).__name__}: {text_of(error)}"
             raise HandoffError(msg, agent=agent.name) from error
@@ -239,7 +239,7 @@ class _Typed:
 
 async def _called(callback: Callable[..., Any], agent: Agent, *args: Any) -> None:
     try:
-        await settled(callback(*args))
+        await maybe_await(callback(*args))
     except (asyncio.CancelledError, Exception) as error:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():

@@ -205,11 +205,11 @@ def _is_result(item: Any) -> bool:
 def _paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, each call with its result right behind it: without calls that have no result after them, and without results that have no call."""
     results: dict[str | None, deque[tuple[int, Message]]] = {}
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role == "tool":
-            results.setdefault(message.tool_call_id, deque()).append((place, message))
+            results.setdefault(message.tool_call_id, deque()).append((index, message))
     whole: list[Message] = []
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role == "tool":
             continue
         if not message.tool_calls:
@@ -220,7 +220,7 @@ def _paired(messages: Sequence[Message]) -> tuple[Message, ...]:
         answers: list[Message] = []
         for call in message.tool_calls:
             waiting = results.get(call.id, deque())
-            while waiting and waiting[0][0] < place:
+            while waiting and waiting[0][0] < index:
                 waiting.popleft()  # it stands before its call
             if waiting:
                 kept.append(call)

@@ -7,7 +7,7 @@ the rest again, and does not call the callback.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.agent.context import AgentContext
@@ -16,7 +16,7 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from ...runtime.tracing import Span, span
 from ..agent import Agent
 from .filters import nest_history
@@ -61,7 +61,7 @@ async def hand_off(context: AgentContext, rules: HandoffRules, handoff: Handoff,
 async def _target(handoff: Handoff, context: AgentContext, call: ToolCall, opened: Span) -> Agent:
     where: dict[str, Any] = {"run": context.run_id, "agent": context.agent_name, "message": call}
     try:
-        target = await settled(handoff.on_invoke_handoff(context.run, call.arguments))
+        target = await maybe_await(handoff.on_invoke_handoff(context.run, call.arguments))
     except (HandoffError, ModelBehaviorError) as error:
         opened.fail(str(error))
         error.run, error.agent = error.run or context.run_id, error.agent or context.agent_name
@@ -111,7 +111,7 @@ async def filtered_input(context: AgentContext, rules: HandoffRules, handoff: Ha
         name = getattr(chosen, "__name__", None) or repr(chosen)
         whose = f"the input filter {name} of the handoff {handoff.tool_name}"
         try:
-            data = await settled(chosen(data))
+            data = await maybe_await(chosen(data))
         except Exception as error:
             msg = f"{whose} raised {type(error).__name__}: {text_of(error)}"
             raise HandoffError(msg, run=context.run_id, agent=context.agent_name) from error

@@ -153,7 +153,7 @@ class _Replanner(_Forced):
         session, state, said = context.session, context.state, context.invocation.messages
         if not said and "response" not in state:
             self._note(context)
-            last = self.last_iteration is not None and context.invocation.seat.loop == self.last_iteration
+            last = self.last_iteration is not None and context.invocation.assignment.loop == self.last_iteration
             plan = _steps(session.get("Plan", []))
             asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{plan}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
             if last:
@@ -171,7 +171,7 @@ class _Replanner(_Forced):
 
     def _note(self, context: AgentContext) -> None:
         """The first step of the plan is done: note it, if that was not noted before the run went on from here."""
-        session, state, iteration = context.session, context.state, context.invocation.seat.loop
+        session, state, iteration = context.session, context.state, context.invocation.assignment.loop
         plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
         noted = "noted" in state if self.last_iteration is None or iteration is None else len(done) > iteration
         if plan and not noted:

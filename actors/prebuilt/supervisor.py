@@ -33,7 +33,7 @@ class Supervisor(Agent):
         if on_error not in ("abort", "report"):
             msg = f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give 'abort' or 'report'."
             raise UsageError(msg, agent=supervisor.name)
-        if not supervisor.hands_over or supervisor.wrapped is not None:
+        if not supervisor.allows_transfer or supervisor.wrapped is not None:
             msg = f"Supervisor: {supervisor.name!r} is a {type(supervisor).__name__}, which decides nothing. Give an agent that can hand over."
             raise UsageError(msg, agent=supervisor.name)
         if supervisor.sub_agents:
@@ -62,8 +62,8 @@ class Supervisor(Agent):
         return self.supervisor.followers
 
     @property
-    def hands_off(self) -> bool:  # type: ignore[override]  # read only
-        return self.supervisor.hands_off
+    def has_handoffs(self) -> bool:  # type: ignore[override]  # read only
+        return self.supervisor.has_handoffs
 
     @property
     def input_guardrails(self) -> Sequence[Any]:

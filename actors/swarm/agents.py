@@ -15,23 +15,23 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta, ToolCall
 from ...runtime.data.events import AgentEvent
 from ..agent import Agent as Definition
-from .call_state import PLAY, VARIABLES, Play
-from .turn import Turn
+from .call_state import PLAY, VARIABLES, SwarmCall
+from .turn import SwarmReply
 from .types import Agent
 
-__all__ = ["Entrance", "Player"]
+__all__ = ["StartAgent", "SwarmAgent"]
 
 
-class Entrance(Definition):
+class StartAgent(Definition):
     """Where every run begins: it hands over to the first agent."""
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        play: Play = context.options[PLAY]
-        if play.agent:
-            yield AgentEvent.of(action=context.hand_over(Player(play.agent, play.agent.name), input))
+        swarm_call: SwarmCall = context.options[PLAY]
+        if swarm_call.agent:
+            yield AgentEvent.of(action=context.hand_over(SwarmAgent(swarm_call.agent, swarm_call.agent.name), input))
 
 
-class Player(Definition):
+class SwarmAgent(Definition):
     """Plays one agent, for as long as it is active."""
 
     def __init__(self, agent: Agent, sender: str) -> None:
@@ -40,28 +40,28 @@ class Player(Definition):
         self.sender = sender  # the first agent of the run
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        play: Play = context.options[PLAY]
-        while play.has_turns:
-            turn = Turn(self.agent, play, context)
-            if play.streaming:
+        swarm_call: SwarmCall = context.options[PLAY]
+        while swarm_call.has_turns:
+            turn = SwarmReply(self.agent, swarm_call, context)
+            if swarm_call.streaming:
                 async with aclosing(turn.stream(self.sender)) as pieces:
                     async for piece in pieces:
                         yield AgentEvent(delta=MessageDelta(piece.get("content") or ""), custom_output=piece)
             else:
                 await turn.ask()
-            play.history.append(turn.message)
+            swarm_call.history.append(turn.message)
             yield _said(turn.message)
-            if not turn.calls or not play.execute_tools:
+            if not turn.calls or not swarm_call.execute_tools:
                 await turn.say("Ending turn.")
                 return
             response = await turn.call_functions()
-            play.history.extend(response.messages)
+            swarm_call.history.extend(response.messages)
             context.session[VARIABLES].update(response.context_variables)
             for message in response.messages:
                 yield _said(message)
             if response.agent:
-                play.agent = response.agent
-                yield AgentEvent.of(action=context.hand_over(Player(response.agent, self.sender), input))
+                swarm_call.agent = response.agent
+                yield AgentEvent.of(action=context.hand_over(SwarmAgent(response.agent, self.sender), input))
                 return
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...runtime.agent.context import AgentContext
 from ...runtime.errors import AgentError, text_of
 from ...runtime.runner import Runner
-from .caller_thread import Errands
+from .caller_thread import CallerThread
 from .types import Agent, Response
 
 if TYPE_CHECKING:
     from .core import Swarm
 
-__all__ = ["PLAY", "VARIABLES", "Play"]
+__all__ = ["PLAY", "VARIABLES", "SwarmCall"]
 
 T = TypeVar("T")
 
@@ -31,12 +31,12 @@ PLAY: Final = "play"
 """Under which name the actors of the run find what belongs to it."""
 
 
-class Play:
+class SwarmCall:
     """One call, from the beginning to the response."""
 
     __slots__ = (
         "_begin",
-        "_errands",
+        "_caller_thread",
         "_failure",
         "_result",
         "_variables",
@@ -62,7 +62,7 @@ class Play:
         execute_tools: bool,  # noqa: FBT001
         *,
         streaming: bool,
-        errands: Errands | None = None,
+        caller_thread: CallerThread | None = None,
     ) -> None:
         self.swarm = swarm
         self.agent = agent  # who is active
@@ -74,7 +74,7 @@ class Play:
         self.execute_tools = execute_tools
         self._begin = len(self.history)
         self._variables: Any = {} if context_variables is None else copy.deepcopy(context_variables)
-        self._errands = errands  # None: what blocks is done in worker threads
+        self._caller_thread = caller_thread  # None: what blocks is done in worker threads
         self._failure: BaseException | None = None
         self._result: Any = None
 
@@ -88,16 +88,16 @@ class Play:
     async def do(self, context: AgentContext, function: Callable[..., T], *args: Any) -> T:
         """Call what may block: in the thread of whoever waits for the run; or, if nobody does, in a worker thread."""
         value: Any
-        if self._errands is None:
+        if self._caller_thread is None:
             value, error = await context.run_blocking(_attempt, function, args)
         else:
-            value, error = await self._errands.do(context.session, _attempt, function, args)
+            value, error = await self._caller_thread.do(context.session, _attempt, function, args)
         if error is not None:
             self.fail(error)
         result: T = value
         return result
 
-    async def settled(self, value: Any) -> Any:
+    async def checked(self, value: Any) -> Any:
         """The value, which is awaited first if it can be."""
         if not hasattr(value, "__await__"):
             return value
@@ -117,7 +117,7 @@ class Play:
     # --- for the caller ---
 
     async def pieces(self, runner: Runner) -> AsyncGenerator[dict[str, Any]]:
-        """Play it; if it is streaming, show the pieces of what is said."""
+        """SwarmCall it; if it is streaming, show the pieces of what is said."""
         run = runner.run((), session_values={VARIABLES: self._variables}, options={PLAY: self}, streaming=self.streaming)
         try:
             if self.streaming:
@@ -129,14 +129,14 @@ class Play:
             await run.aclose()
 
     async def played(self, runner: Runner) -> Response:
-        """Play it to the end."""
+        """SwarmCall it to the end."""
         async with aclosing(self.pieces(runner)) as pieces:
             async for _piece in pieces:
                 pass
         return self.response()
 
     async def shown(self, runner: Runner) -> AsyncGenerator[dict[str, Any]]:
-        """Play it, and show the pieces, and the response behind them."""
+        """SwarmCall it, and show the pieces, and the response behind them."""
         async with aclosing(self.pieces(runner)) as pieces:
             async for piece in pieces:
                 yield piece

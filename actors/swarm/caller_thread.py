@@ -18,7 +18,7 @@ from ...runtime.agent.session_values import SessionValues, bind_session, current
 from ...runtime.errors import RunCancelled
 from ...runtime.system.system import ActorSystem
 
-__all__ = ["Errands", "wait_for"]
+__all__ = ["CallerThread", "wait_for"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class _Shown(NamedTuple):
     taken: asyncio.Future[None]
 
 
-class Errands:
+class CallerThread:
     """What is between one caller and his run."""
 
     __slots__ = ("_inbox", "_loop", "_task", "_thread")
@@ -89,10 +89,10 @@ class Errands:
             try:
                 while (found := self._next()) is not _END:
                     if isinstance(found, _Errand):
-                        self._settle(found.done, found.function())
+                        self._resolve(found.done, found.function())
                     else:
                         yield found.piece
-                        self._settle(found.taken, None)
+                        self._resolve(found.taken, None)
                 ended = True
             finally:
                 if not ended:
@@ -108,7 +108,7 @@ class Errands:
             if self._loop.is_closed():  # one that is stopped and closed tells nobody
                 raise RunCancelled("the run of this Swarm was not at its end when the event loop that it lived on was closed.")
 
-    def _settle(self, future: asyncio.Future[Any], value: Any) -> None:
+    def _resolve(self, future: asyncio.Future[Any], value: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: `_next` says so
             self._loop.call_soon_threadsafe(_set, future, value)
 

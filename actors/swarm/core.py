@@ -1,7 +1,7 @@
 """Swarm: agents that hand over to each other by the functions that they call.
 
 Owns: what users of Swarm call, and may override: how the client is asked, and what becomes of what functions return. How a call of `run` is played is
-`play.py`'s, and the rest of the runtime's.
+`swarm_call.py`'s, and the rest of the runtime's.
 """
 
 # ruff: noqa: FBT001, FBT002 -- the parameters and their order are Swarm's
@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, TypeAlias, overload
 from openai import OpenAI
 
 from ...runtime.runner import Runner
-from .agents import Entrance
-from .call_state import VARIABLES, Play
-from .caller_thread import Errands, wait_for
+from .agents import StartAgent
+from .call_state import VARIABLES, SwarmCall
+from .caller_thread import CallerThread, wait_for
 from .function_calls import Calls
 from .types import Agent, AgentFunction, Response, Result
 from .util import debug_print, function_to_json
@@ -50,7 +50,7 @@ class Swarm:
     @cached_property
     def _runner(self) -> Runner:
         # A buffer of one: a piece has been taken by the consumer when the next one is asked for.
-        return Runner(Entrance(name="Swarm"), max_transfers=sys.maxsize, event_buffer=1)
+        return Runner(StartAgent(name="Swarm"), max_transfers=sys.maxsize, event_buffer=1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_runner"}
@@ -84,17 +84,19 @@ class Swarm:
         max_turns: float = _NO_END,
         execute_tools: bool = True,
     ) -> Response | _Pieces:
-        """Play, and return what has come of it; with `stream=True`, the pieces as they come, and the response as the last one, `{"response": ...}`.
+        """SwarmCall, and return what has come of it; with `stream=True`, the pieces as they come, and the response as the last one, `{"response": ...}`.
 
         In any thread, whether or not an event loop is running in it: it is blocked then. Functions are called in it, and so is a synchronous client.
         """
         if stream:
             return self.run_and_stream(agent, messages, context_variables, model_override, debug, max_turns, execute_tools)
-        errands = Errands()
-        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=False, errands=errands)
-        for _piece in errands.attend(lambda: play.pieces(self._runner)):
+        caller_thread = CallerThread()
+        swarm_call = SwarmCall(
+            self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=False, caller_thread=caller_thread
+        )
+        for _piece in caller_thread.attend(lambda: swarm_call.pieces(self._runner)):
             pass
-        return play.response()
+        return swarm_call.response()
 
     def run_and_stream(
         self,
@@ -107,10 +109,12 @@ class Swarm:
         execute_tools: bool = True,
     ) -> _Pieces:
         """What `run` does with `stream=True`. Nothing happens before the first piece is asked for, nor between two of them."""
-        errands = Errands()
-        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=True, errands=errands)
-        yield from errands.attend(lambda: play.pieces(self._runner))
-        yield {"response": play.response()}
+        caller_thread = CallerThread()
+        swarm_call = SwarmCall(
+            self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=True, caller_thread=caller_thread
+        )
+        yield from caller_thread.attend(lambda: swarm_call.pieces(self._runner))
+        yield {"response": swarm_call.response()}
 
     @overload
     async def arun(
@@ -143,8 +147,8 @@ class Swarm:
 
         An `AsyncOpenAI` client is awaited; functions that are plain `def`, and a synchronous client, are called in worker threads.
         """
-        play = Play(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=stream)
-        return play.shown(self._runner) if stream else await play.played(self._runner)
+        swarm_call = SwarmCall(self, agent, messages, context_variables, model_override, debug, max_turns, execute_tools, streaming=stream)
+        return swarm_call.shown(self._runner) if stream else await swarm_call.played(self._runner)
 
     # --- what happens in a turn ---
 

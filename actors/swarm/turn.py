@@ -16,41 +16,41 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ...runtime.agent.context import AgentContext
-from ...runtime.maybe_await import settled
-from .call_state import VARIABLES, Play
+from ...runtime.maybe_await import maybe_await
+from .call_state import VARIABLES, SwarmCall
 from .function_calls import Calls
 from .types import Agent, ChatCompletionMessageToolCall, Function, Response
 from .util import debug_print, merge_chunk
 
-__all__ = ["Turn"]
+__all__ = ["SwarmReply"]
 
 _END: Final = object()
 
 
-class Turn:
+class SwarmReply:
     """One reply. After `ask` or `stream`, `message` is what was said, and `calls` are those of functions in it."""
 
-    __slots__ = ("_agent", "_context", "_play", "calls", "message")
+    __slots__ = ("_agent", "_context", "_swarm_call", "calls", "message")
 
-    def __init__(self, agent: Agent, play: Play, context: AgentContext) -> None:
+    def __init__(self, agent: Agent, swarm_call: SwarmCall, context: AgentContext) -> None:
         self._agent = agent
-        self._play = play
+        self._swarm_call = swarm_call
         self._context = context
         self.message: dict[str, Any] = {}
         self.calls: list[Any] = []
 
     async def _completion(self) -> Any:
-        play = self._play
+        swarm_call = self._swarm_call
         ask = partial(
-            play.swarm.get_chat_completion,
+            swarm_call.swarm.get_chat_completion,
             agent=self._agent,
-            history=play.history,
+            history=swarm_call.history,
             context_variables=self._context.session[VARIABLES],
-            model_override=play.model,
-            stream=play.streaming,
-            debug=play.debug,
+            model_override=swarm_call.model,
+            stream=swarm_call.streaming,
+            debug=swarm_call.debug,
         )
-        return await play.settled(await play.do(self._context, ask))
+        return await swarm_call.checked(await swarm_call.do(self._context, ask))
 
     async def ask(self) -> None:
         """Have the whole reply at once."""
@@ -78,10 +78,10 @@ class Turn:
         await self.say("Received completion:", message)
 
     async def _chunks(self, completion: Any) -> AsyncGenerator[Any]:
-        play, context = self._play, self._context
+        swarm_call, context = self._swarm_call, self._context
         if hasattr(completion, "__iter__"):
-            each = await play.do(context, iter, completion)
-            while (chunk := await play.do(context, next, each, _END)) is not _END:
+            each = await swarm_call.do(context, iter, completion)
+            while (chunk := await swarm_call.do(context, next, each, _END)) is not _END:
                 yield chunk
             return
         chunks = aiter(completion)
@@ -92,25 +92,25 @@ class Turn:
             for one in (chunks,) if chunks is completion else (chunks, completion):
                 close = getattr(one, "aclose", None) or getattr(one, "close", None)
                 if close is not None:
-                    await settled(close())
+                    await maybe_await(close())
 
     async def call_functions(self) -> Response:
         """Call what the reply wants to be called."""
-        play, context, swarm = self._play, self._context, self._play.swarm
+        swarm_call, context, swarm = self._swarm_call, self._context, self._swarm_call.swarm
         variables = context.session[VARIABLES]
         if swarm._has_own_calls:
-            response: Response = await play.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, play.debug)
+            response: Response = await swarm_call.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, swarm_call.debug)
             return response
-        calls = Calls(swarm, self.calls, self._agent.functions, variables, play.debug)
-        awaitable = await play.do(context, calls.go_on)
+        calls = Calls(swarm, self.calls, self._agent.functions, variables, swarm_call.debug)
+        awaitable = await swarm_call.do(context, calls.go_on)
         while awaitable is not None:
-            awaitable = await play.do(context, calls.go_on, await play.settled(awaitable))
+            awaitable = await swarm_call.do(context, calls.go_on, await swarm_call.checked(awaitable))
         return calls.response
 
     async def say(self, *args: object) -> None:
         """Print that, if the run is debugged, where whoever called it prints."""
-        if self._play.debug:
-            await self._play.do(self._context, debug_print, True, *args)
+        if self._swarm_call.debug:
+            await self._swarm_call.do(self._context, debug_print, True, *args)
 
 
 def _no_call() -> dict[str, Any]:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...runtime.codec.pack import register_type
+from ...runtime.codec.packing import register_type
 from ...runtime.data.chat import ToolCall
 from ...runtime.errors import ToolError
-from ...runtime.maybe_await import settled
+from ...runtime.maybe_await import maybe_await
 from .tool import Tool
 from .tool_context import ToolContext
 
@@ -63,7 +63,7 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     if not context.was_approved:
         tool.check_arguments(call.arguments)
         if callable(needed):
-            needed = await settled(needed(context, json.loads(call.arguments or "{}")))
+            needed = await maybe_await(needed(context, json.loads(call.arguments or "{}")))
         if not needed:
             return call
     answer = context.approval(ApprovalRequest(call.name, call.arguments))

@@ -93,7 +93,7 @@ class FunctionArguments:
         names = self._signature.positional
         if not rest:
             # Up to the last one that has to go by position. A context counts as one: it may stand among them.
-            needed = [place for place, name in enumerate(names) if name in values and (name not in by_name or by_name[name].by_position)]
+            needed = [index for index, name in enumerate(names) if name in values and (name not in by_name or by_name[name].by_position)]
             names = names[: needed[-1] + 1] if needed else ()
         args = [values.pop(name) if name in values else by_name[name].default for name in names]
         return [*args, *rest], values

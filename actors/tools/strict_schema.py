@@ -121,7 +121,7 @@ class _Walk:
             node["items"] = self.node(items, f"{where}/items", level + 1, inlined)
         for key in ("anyOf", "allOf"):
             if key in node:
-                node[key] = [self.node(one, f"{where}/{key}/{place}", level + 1, inlined) for place, one in enumerate(_list_of(node[key], f"{where}/{key}"))]
+                node[key] = [self.node(one, f"{where}/{key}/{index}", level + 1, inlined) for index, one in enumerate(_list_of(node[key], f"{where}/{key}"))]
 
     def _check_lone(self, node: Mapping[str, Any], where: str) -> None:
         """A lone reference stays as it is, once it is known to lead somewhere."""

@@ -119,7 +119,7 @@ class Cell(ABC):
         self.escalated: tuple[BaseException, str] | None = None  # a child's failure that is to be its own, as soon as nothing is under way
         self.pause: asyncio.Future[None] | None = None  # the wait before a restart
         self.budget: RestartBudget | None = None
-        self.ended: list[ActorFuture[Any]] | None = None  # who waits for the end
+        self.ended: list[Callable[[bool], object]] | None = None  # what is called at the very end
         self.ending: Ending | None = None  # how it has ended
         self.watchers: dict[Cell, None] | None = None  # who gets `Terminated`; written under the system's lock
         self.watching: dict[Cell, None] | None = None  # whose end this one waits for; written under the system's lock
@@ -267,10 +267,10 @@ class Cell(ABC):
         request = envelope.message
         if isinstance(request, StopRequest):
             if envelope.reply_to is not None:
-                self.when_ended(envelope.reply_to)
+                self.when_ended(envelope.reply_to.resolve)
             lifecycle.begin_stop(self)
         elif isinstance(request, WaitRequest):
-            self.when_ended(envelope.reply_to)
+            self.when_ended(envelope.reply_to.resolve)
         elif isinstance(request, CancelRequest):
             self.cancel_handler()
         elif isinstance(request, ChildEscalated):
@@ -308,7 +308,7 @@ class Cell(ABC):
         else:
             self.go_on()
 
-    def held_in(self, handler: str) -> Callable[[float], None]:
+    def blocked_for(self, handler: str) -> Callable[[float], None]:
         """What takes the time of each step of a coroutine, and warns if it was long."""
 
         def held(seconds: float) -> None:
@@ -326,7 +326,7 @@ class Cell(ABC):
         except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
             return error
         finally:
-            self.held_in("__init__")(perf_counter() - began)
+            self.blocked_for("__init__")(perf_counter() - began)
         return None
 
     async def call(self, hook: str, *args: Any) -> BaseException | None:
@@ -338,7 +338,7 @@ class Cell(ABC):
         except BaseException as error:  # noqa: BLE001 -- the procedure says what to do with it
             self.handling = None
             return error
-        self.held_in(hook)(perf_counter() - started)
+        self.blocked_for(hook)(perf_counter() - started)
         return await self.finish_hook(hook, result)
 
     async def finish_hook(self, hook: str, result: Any) -> BaseException | None:
@@ -347,7 +347,7 @@ class Cell(ABC):
             self.handling = None
             return None
         self.handling = hook
-        outcome = await Steps(result, self.held_in(hook))
+        outcome = await Steps(result, self.blocked_for(hook))
         self.handling = None
         if isinstance(outcome.error, asyncio.CancelledError) and self.task is not None:
             # A hook that was cut short at the end of the system must not cut short what comes after it.
@@ -357,19 +357,19 @@ class Cell(ABC):
 
     # --- the end ---
 
-    def when_ended(self, future: ActorFuture[Any]) -> None:
-        """Set the future to True when the actor has ended."""
+    def when_ended(self, tell: Callable[[bool], object]) -> None:
+        """Call it, with True, as the very last: when the actor has ended."""
         if self.ended is None:
             self.ended = []
-        self.ended.append(future)
+        self.ended.append(tell)
 
-    def settle_left(self, envelopes: list[Envelope]) -> None:
+    def resolve_left(self, envelopes: list[Envelope]) -> None:
         """Answer what was left in the mailbox."""
         if not envelopes:
             return
         for envelope in envelopes:
             if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
-                self.when_ended(envelope.reply_to)
+                self.when_ended(envelope.reply_to.resolve)
         refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
@@ -392,9 +392,9 @@ class Cell(ABC):
         if ref is not None:
             system.ended(self)
             watching.end(self, ref, ending)
-        self.settle_left(left)
+        self.resolve_left(left)
         ended, self.ended = self.ended, None
-        for future in ended or ():
-            future.settle(True)  # the reply of stop()
+        for tell in ended or ():
+            tell(True)  # the reply of stop(), for one
         self.ref = None
         self.args, self.kwargs = (), None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .loop_cell import LoopCell
     from .ref import ActorRef
 
-__all__ = ["OVER", "deliver", "finish", "finish_last", "hand"]
+__all__ = ["OVER", "deliver", "send_now", "stop_actor", "stop_when_childless"]
 
 OVER: Final = object()
 """The reply of one that takes nothing any more: it has ended, or is about to."""
@@ -51,7 +51,7 @@ async def deliver(ref: ActorRef[Any], message: Any) -> Any:
         return OVER
 
 
-def hand(ref: ActorRef[Any], message: Any) -> None:
+def send_now(ref: ActorRef[Any], message: Any) -> None:
     """Send, and do not wait: it is begun before this returns, if the receiver is idle."""
     cell = ref._cell
     if cell.is_idle():
@@ -60,11 +60,11 @@ def hand(ref: ActorRef[Any], message: Any) -> None:
         ref.tell(message)
 
 
-def finish_last(cell: Cell) -> None:
+def stop_when_childless(cell: Cell) -> None:
     """Have an actor stop as soon as its last child has ended. To be called on the loop."""
     lifecycle.stop_when_childless(cell)
 
 
-def finish(cell: Cell) -> None:
+def stop_actor(cell: Cell) -> None:
     """Have an actor stop as soon as its handler has ended. To be called on the loop, by the actor itself or whoever has spawned it."""
     lifecycle.begin_stop(cell)

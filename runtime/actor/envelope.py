@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 
-__all__ = ["Envelope", "MailboxSettings", "Notice", "Overflow", "Place"]
+__all__ = ["Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket"]
 
 Overflow = Literal["reject", "drop_oldest", "block"]
 
@@ -58,7 +58,7 @@ class Notice(Envelope):
     __slots__ = ()
 
 
-class Place:
+class QueueTicket:
     """Somebody who waits for room. `notify` is called once, without the lock, from the thread that made room or closed."""
 
     __slots__ = ("admitted", "envelope", "notify")

@@ -62,7 +62,7 @@ class ActorFuture(pykka.Future[T]):
 
     def set(self, value: T | None = None) -> None:
         """Set the value. A future is set once: a second time is a `UsageError`."""
-        if not self.settle(value):
+        if not self.resolve(value):
             raise UsageError(_SET_TWICE)
 
     def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
@@ -71,7 +71,7 @@ class ActorFuture(pykka.Future[T]):
         if error is None:
             msg = "set_exception() was given no exception, and none is being handled."
             raise UsageError(msg)
-        if not self.settle(error=error):
+        if not self.resolve(error=error):
             raise UsageError(_SET_TWICE)
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
@@ -81,7 +81,7 @@ class ActorFuture(pykka.Future[T]):
                 raise UsageError(_SET_TWICE)
             super().set_get_hook(func)
 
-    def settle(self, value: Any = None, *, error: BaseException | None = None) -> bool:
+    def resolve(self, value: Any = None, *, error: BaseException | None = None) -> bool:
         """Set value or exception, if nobody was faster. Returns whether it was."""
         with self._lock:
             if self._done or self._get_hook is not None:
@@ -231,12 +231,12 @@ class DerivedFuture(ActorFuture[T]):
 
     def get(self, *, timeout: float | None = None) -> T:
         if not self._done:
-            self.settle(self._compute(timeout))
+            self.resolve(self._compute(timeout))
         return self._result()
 
     async def _wait(self) -> T:
         if not self._done:
-            self.settle(await self._compute_waiting())
+            self.resolve(await self._compute_waiting())
         return self._result()
 
 

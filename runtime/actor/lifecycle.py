@@ -48,9 +48,9 @@ def start(cell: Cell) -> bool:
     if type(result) is CoroutineType:
         # Not in a coroutine of ours around it: that would not hear of being cancelled before its first step.
         cell.handling = "on_start"
-        cell.run_task(Steps(result, cell.held_in("on_start"), lambda outcome: started(cell, outcome.error, "on_start")), STARTING)
+        cell.run_task(Steps(result, cell.blocked_for("on_start"), lambda outcome: started(cell, outcome.error, "on_start")), STARTING)
         return False
-    cell.held_in("on_start")(perf_counter() - began)
+    cell.blocked_for("on_start")(perf_counter() - began)
     cell.phase = OPEN
     return True
 
@@ -258,7 +258,7 @@ def _close(cell: Cell) -> None:
     with cell.system.lock:
         cell.closing = True
     cell.system.leaving(cell)
-    cell.settle_left(cell.mailbox.close_work())
+    cell.resolve_left(cell.mailbox.close_work())
 
 
 def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:

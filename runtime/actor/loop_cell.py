@@ -19,7 +19,7 @@ from .messages import ChildFailed, Control
 from .phase import OPEN, RUNNING, STARTING
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
-from .steps import Outcome, Steps
+from .steps import StepResult, Steps
 from .supervision import Stop
 
 __all__ = ["LoopCell"]
@@ -45,7 +45,7 @@ class _Handling(Steps):
         if seconds > cell.system.monitor.slow_after:
             cell.system.monitor.blocked_for(cell.path, cell.actor_class, self._handler, seconds)
 
-    def _done(self, outcome: Outcome) -> None:
+    def _done(self, outcome: StepResult) -> None:
         self._cell._finish(self._envelope, outcome, self._handler, perf_counter() - self._started)
 
 
@@ -115,14 +115,14 @@ class LoopCell(Cell):
     def _note(self, handler: str, seconds: float) -> None:
         """A synchronous handler has ended that may have taken remarkably long."""
         self.system.monitor.took(self.path, handler, seconds)
-        self.held_in(handler)(seconds)
+        self.blocked_for(handler)(seconds)
 
     def begin_handler(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
         self.handling = handler = handler_name(envelope.message)
         self.current = envelope
         self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)
 
-    def _finish(self, envelope: Envelope, outcome: Outcome, handler: str, seconds: float) -> None:
+    def _finish(self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float) -> None:
         monitor = self.system.monitor
         if seconds > monitor.notable:
             monitor.took(self.path, handler, seconds)
@@ -180,15 +180,15 @@ class LoopCell(Cell):
         except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
             lifecycle.decided(request, None, error)
             return
-        self.held_in("on_child_failure")(perf_counter() - began)
+        self.blocked_for("on_child_failure")(perf_counter() - began)
         if type(result) is not CoroutineType:
             lifecycle.decided(request, result, None)
             return
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: StepResult) -> None:
             lifecycle.decided(request, outcome.value, outcome.error)
 
-        steps = Steps(result, self.held_in("on_child_failure"), done)
+        steps = Steps(result, self.blocked_for("on_child_failure"), done)
         self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
 
     async def release(self) -> None:

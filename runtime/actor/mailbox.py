@@ -19,7 +19,7 @@ from collections import deque
 from enum import Enum
 from typing import Final
 
-from .envelope import Envelope, MailboxSettings, Notice, Overflow, Place
+from .envelope import Envelope, MailboxSettings, Notice, Overflow, QueueTicket
 
 __all__ = ["Admission", "Full", "Mailbox", "MailboxClosed"]
 
@@ -69,7 +69,7 @@ class Bound:
         self.capacity = capacity
         self.overflow = overflow
         self.notices = 0  # how many of the envelopes in the work lane are notices
-        self.waiting: deque[Place] = deque()  # not empty only while there is no room
+        self.waiting: deque[QueueTicket] = deque()  # not empty only while there is no room
 
 
 class Mailbox:
@@ -149,31 +149,31 @@ class Mailbox:
             admission = self._append(envelope)
             return admission if dropped is None else dropped
 
-    def put_or_wait(self, place: Place) -> Admission | Envelope | None:
-        """Put into the work lane, or stand in line for room: then it returns None, and `place.notify` is called when that is over.
+    def put_or_wait(self, ticket: QueueTicket) -> Admission | Envelope | None:
+        """Put into the work lane, or stand in line for room: then it returns None, and `ticket.notify` is called when that is over.
 
-        After that, `place.admitted` tells whether the envelope went in; if not, the mailbox was closed.
+        After that, `ticket.admitted` tells whether the envelope went in; if not, the mailbox was closed.
         """
         with self._lock:
             if self._state is not _OPEN:
                 raise MailboxClosed
             bound = self._bound
             if bound is None or self._has_room(bound) or bound.overflow == "drop_oldest":
-                return self.put(place.envelope)
-            bound.waiting.append(place)
+                return self.put(ticket.envelope)
+            bound.waiting.append(ticket)
             return None
 
-    def give_up(self, place: Place) -> bool:
+    def give_up(self, ticket: QueueTicket) -> bool:
         """Leave the line. Returns False if it is too late: the envelope is in, or the mailbox is closed."""
         with self._lock:
-            if self._bound is None or place not in self._bound.waiting:
+            if self._bound is None or ticket not in self._bound.waiting:
                 return False
-            self._bound.waiting.remove(place)
+            self._bound.waiting.remove(ticket)
             return True
 
     def put_control(self, envelope: Envelope, *, seal: bool = False) -> Admission:
         """Put into the control lane; with `seal`, nothing more is taken into the work lane from now on."""
-        waiting: deque[Place] | None = None
+        waiting: deque[QueueTicket] | None = None
         with self._lock:
             if self._state is _DEAD:
                 raise MailboxClosed
@@ -216,7 +216,7 @@ class Mailbox:
         if self._bound is None and self._control is None and self._taker is None and self._work:
             # Without the lock: the work lane is appended to by others, and shortened by the owner only, who is here.
             return self._work.popleft()
-        place: Place | None = None
+        ticket: QueueTicket | None = None
         with self._lock:
             if self._control is not None:
                 return self._take_control()
@@ -227,9 +227,9 @@ class Mailbox:
                 return None
             envelope = work.popleft()
             if self._bound is not None:
-                place = self._hand_over(self._bound, envelope)
-        if place is not None:
-            place.notify()
+                ticket = self._pass_on(self._bound, envelope)
+        if ticket is not None:
+            ticket.notify()
         return envelope
 
     def take_control(self) -> Envelope | None:
@@ -337,25 +337,25 @@ class Mailbox:
             self._control = None
         return envelope
 
-    def _hand_over(self, bound: Bound, taken: Envelope) -> Place | None:
+    def _pass_on(self, bound: Bound, taken: Envelope) -> QueueTicket | None:
         """The place of `taken` goes to whoever waits first."""
         if type(taken) is not Envelope:
             bound.notices -= 1
             return None
         if not bound.waiting:
             return None
-        place = bound.waiting.popleft()
-        place.admitted = True
-        self._append(place.envelope)
-        return place
+        ticket = bound.waiting.popleft()
+        ticket.admitted = True
+        self._append(ticket.envelope)
+        return ticket
 
-    def _dismiss_waiting(self) -> deque[Place] | None:
+    def _dismiss_waiting(self) -> deque[QueueTicket] | None:
         if self._bound is None or not self._bound.waiting:
             return None
         waiting, self._bound.waiting = self._bound.waiting, deque()
         return waiting
 
 
-def _notify_all(waiting: deque[Place] | None) -> None:
-    for place in waiting or ():
-        place.notify()
+def _notify_all(waiting: deque[QueueTicket] | None) -> None:
+    for ticket in waiting or ():
+        ticket.notify()

@@ -151,10 +151,10 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         try:
             cell.post(envelope)
         except MailboxClosed:
-            future.settle(error=refuse_late(cell, envelope))
+            future.resolve(error=refuse_late(cell, envelope))
         except Full:
             if not block:
-                future.settle(error=full_error(cell, message))
+                future.resolve(error=full_error(cell, message))
             else:
                 started = time.monotonic()
                 self._wait_in_thread(envelope, timeout)
@@ -257,7 +257,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         future: ActorFuture[bool] = cell.system.make_future()
         # Where the system's loop is gone, its actors are, too.
         if cell.system.fault is not None or not self._post_stop(future, drain=drain):
-            future.settle(False)
+            future.resolve(False)
         return future.get(timeout=timeout) if block else future
 
     def _post_stop(self, future: ActorFuture[bool], *, drain: bool) -> bool:
@@ -282,7 +282,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     def _stopped_future(self) -> ActorFuture[bool]:
         future: ActorFuture[bool] = self._cell.system.make_future()
         if not self._cell.post_control(WaitRequest(), future):
-            future.settle(True)
+            future.resolve(True)
         return future
 
     # --- the parts of it ---

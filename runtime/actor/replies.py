@@ -43,7 +43,7 @@ LEFT: Final = "the actor stopped before it came to the message"
 def answer(reply_to: Any, value: Any) -> None:
     """Give the reply, if anybody still waits for it. On the loop's thread."""
     if type(reply_to) is ActorFuture:
-        reply_to.settle(value)
+        reply_to.resolve(value)
     elif not reply_to.done():
         reply_to.set_result(value)
 
@@ -51,7 +51,7 @@ def answer(reply_to: Any, value: Any) -> None:
 def answer_error(reply_to: Any, error: BaseException) -> None:
     """Give an exception as the reply, if anybody still waits for it. On the loop's thread."""
     if type(reply_to) is ActorFuture:
-        reply_to.settle(error=error)
+        reply_to.resolve(error=error)
     elif not reply_to.done():
         if isinstance(error, StopIteration):  # what no future of asyncio takes
             stopped, error = error, RuntimeError("The handler raised StopIteration.")
@@ -67,7 +67,7 @@ def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
     if reply_to is not None:
         error = dead_error(cell, message, reason)
         if type(reply_to) is ActorFuture:
-            reply_to.settle(error=error)
+            reply_to.resolve(error=error)
         else:
             cell.system.on_loop(answer_error, reply_to, error)
     cell.system.monitor.dead_letter(message, cell.own_ref(), reason)

@@ -11,22 +11,22 @@ from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
 from typing import Any, NamedTuple, NoReturn
 
-__all__ = ["Outcome", "Steps"]
+__all__ = ["StepResult", "Steps"]
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """How a handler or hook ended: with an error, or with a value."""
 
     error: BaseException | None
     value: Any = None
 
 
-class Steps(Coroutine[Any, Any, Outcome]):
-    """The coroutine of a handler or hook, as a coroutine that always ends well, with an `Outcome`."""
+class Steps(Coroutine[Any, Any, StepResult]):
+    """The coroutine of a handler or hook, as a coroutine that always ends well, with an `StepResult`."""
 
     __slots__ = ("_coro", "_done", "_held")
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], held: Callable[[float], object], done: Callable[[Outcome], object] | None = None) -> None:
+    def __init__(self, coro: Coroutine[Any, Any, Any], held: Callable[[float], object], done: Callable[[StepResult], object] | None = None) -> None:
         self._coro = coro
         self._held = held  # told for how many seconds each step has held the loop
         self._done = done  # told the outcome, within the last step
@@ -37,10 +37,10 @@ class Steps(Coroutine[Any, Any, Outcome]):
             item = self._coro.send(value)
         except StopIteration as stop:
             self._held(perf_counter() - started)
-            self._end(Outcome(None, stop.value))
+            self._end(StepResult(None, stop.value))
         except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
             self._held(perf_counter() - started)
-            self._end(Outcome(error))
+            self._end(StepResult(error))
         self._held(perf_counter() - started)
         return item
 
@@ -56,14 +56,14 @@ class Steps(Coroutine[Any, Any, Outcome]):
         try:
             item = self._coro.throw(thrown)
         except StopIteration as stop:
-            self._end(Outcome(None, stop.value))
+            self._end(StepResult(None, stop.value))
         except GeneratorExit as error:
             # The loop is being torn down around us: there is nobody to go on for.
             if thrown is error:
                 raise
-            self._end(Outcome(error))
+            self._end(StepResult(error))
         except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
-            self._end(Outcome(error))
+            self._end(StepResult(error))
         finally:
             typ = val = tb = thrown = None  # what was thrown keeps this frame, which must not keep it
         self._held(perf_counter() - started)
@@ -72,7 +72,7 @@ class Steps(Coroutine[Any, Any, Outcome]):
     def close(self) -> None:
         self._coro.close()
 
-    def __await__(self) -> Generator[Any, Any, Outcome]:
+    def __await__(self) -> Generator[Any, Any, StepResult]:
         return self  # type: ignore[return-value]  # it has what `await` uses of a generator: send, throw, close and __next__
 
     def __next__(self) -> Any:
@@ -99,7 +99,7 @@ class Steps(Coroutine[Any, Any, Outcome]):
     def __name__(self) -> str:
         return getattr(self._coro, "__name__", type(self._coro).__name__)
 
-    def _end(self, outcome: Outcome) -> NoReturn:
+    def _end(self, outcome: StepResult) -> NoReturn:
         if self._done is not None:
             self._done(outcome)
         raise StopIteration(outcome)

@@ -28,7 +28,7 @@ from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Endin
 from .phase import OPEN, RUNNING, STARTING, STOPPED
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
-from .steps import Outcome, Steps
+from .steps import StepResult, Steps
 from .supervision import Stop
 
 __all__ = ["ThreadCell"]
@@ -174,7 +174,7 @@ class ThreadCell(Cell):
     def _control_or_ended(self, envelope: Envelope) -> None:
         if self.phase is STOPPED:
             if isinstance(envelope.reply_to, ActorFuture):
-                envelope.reply_to.settle(True)
+                envelope.reply_to.resolve(True)
         else:
             self.control(envelope)
 
@@ -208,7 +208,7 @@ class ThreadCell(Cell):
         self._jobs.put(None)  # where it was given up: the thread ends when it comes back from wherever it is
         self.system.threads.pop(self, None)
 
-    async def _in_thread(self, job: Callable[[], Outcome]) -> BaseException | None:
+    async def _in_thread(self, job: Callable[[], StepResult]) -> BaseException | None:
         """Have the thread do it. Returns what it raised."""
         done: asyncio.Future[BaseException | None] = self.system.loop.create_future()
         self._jobs.put(lambda: self._report(_set, done, job().error))
@@ -316,9 +316,9 @@ class ThreadCell(Cell):
         receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
         started = perf_counter()
         self.current = envelope
-        self._settle(envelope, started, self._run(handler_name(message), receive))
+        self._resolve(envelope, started, self._run(handler_name(message), receive))
 
-    def _settle(self, envelope: Envelope, started: float, outcome: Outcome) -> None:
+    def _resolve(self, envelope: Envelope, started: float, outcome: StepResult) -> None:
         """A handler has ended: an ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
         self.current = None
         message, reply_to, error = envelope.message, envelope.reply_to, outcome.error
@@ -344,17 +344,17 @@ class ThreadCell(Cell):
         elif reply_to is not None:
             self._report(how, reply_to, what)
 
-    def _run(self, handler: str, function: Callable[[], Any]) -> Outcome:
+    def _run(self, handler: str, function: Callable[[], Any]) -> StepResult:
         self.handling = handler
         try:
             result = self.context.run(function)
             if type(result) is CoroutineType:
                 result = self._run_async(result)
         except BaseException as error:  # noqa: BLE001 -- the outcome is reported to the loop
-            return Outcome(error)
+            return StepResult(error)
         finally:
             self.handling = None
-        return Outcome(None, result)
+        return StepResult(None, result)
 
     def _run_async(self, coro: Coroutine[Any, Any, Any]) -> Any:
         async def run() -> Any:

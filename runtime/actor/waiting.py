@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .envelope import Envelope, Place
+from .envelope import Envelope, QueueTicket
 from .future import LOOK_AT_LOOP, waker
 from .mailbox import MailboxClosed
 from .replies import refuse_late, room_error
@@ -26,18 +26,18 @@ __all__ = ["wait_in_thread", "wait_on_loop"]
 def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> None:
     """Put, and block the calling thread until there is room for it."""
     event = threading.Event()
-    place = Place(envelope, event.set)
-    if not _stand_in_line(cell, place):
+    ticket = QueueTicket(envelope, event.set)
+    if not _stand_in_line(cell, ticket):
         return
     try:
         in_time = _wait(event, timeout, cell.system.look_at_loop)
     except BaseException:
-        cell.mailbox.give_up(place)
+        cell.mailbox.give_up(ticket)
         raise
-    if not in_time and cell.mailbox.give_up(place):
+    if not in_time and cell.mailbox.give_up(ticket):
         raise room_error(cell.path, envelope.message, timeout)
     event.wait()  # where giving up came too late, the notification is on its way
-    if not place.admitted:
+    if not ticket.admitted:
         raise refuse_late(cell, envelope)
 
 
@@ -45,8 +45,8 @@ async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any
     """Put, and wait on the calling loop until there is room for it; for a request, no longer than for its reply."""
     loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()
-    place = Place(envelope, waker(loop, woken))
-    if not _stand_in_line(cell, place):
+    ticket = QueueTicket(envelope, waker(loop, woken))
+    if not _stand_in_line(cell, ticket):
         return
     try:
         if reply is None and cell.system.loop is loop:
@@ -58,20 +58,20 @@ async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any
         else:
             await asyncio.wait((woken, reply), return_when=asyncio.FIRST_COMPLETED)
     except BaseException:
-        cell.mailbox.give_up(place)
+        cell.mailbox.give_up(ticket)
         raise
-    if not woken.done() and cell.mailbox.give_up(place):
+    if not woken.done() and cell.mailbox.give_up(ticket):
         return  # timed out in the line: the reply has the error
-    if not place.admitted:
+    if not ticket.admitted:
         raise refuse_late(cell, envelope)
 
 
-def _stand_in_line(cell: Cell, place: Place) -> bool:
+def _stand_in_line(cell: Cell, ticket: QueueTicket) -> bool:
     """Returns False if there was room after all."""
     try:
-        admission = cell.mailbox.put_or_wait(place)
+        admission = cell.mailbox.put_or_wait(ticket)
     except MailboxClosed:
-        raise refuse_late(cell, place.envelope) from None
+        raise refuse_late(cell, ticket.envelope) from None
     if admission is None:
         return True
     cell.admitted(admission)

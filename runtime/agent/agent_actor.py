@@ -17,20 +17,20 @@ from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
 from ..actor.actor import Actor
-from ..actor.direct import OVER, deliver, finish
+from ..actor.direct import OVER, deliver, stop_actor
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import logger
-from ..maybe_await import settled
+from ..maybe_await import maybe_await
 from .context import ASKED_BEHIND, AgentContext, ResumeInfo
 from .history import HistoryEntry, complete_calls, retold, select, without_transfers
 from .hooks import call_hooks
-from .invocation import Invocation, Seat
+from .invocation import Assignment, Invocation
 from .run_context import RunContext
-from .run_messages import Emitted, Ended
+from .run_messages import AgentEnded, Emitted
 
 if TYPE_CHECKING:
     from ..actor.ref import ActorRef
@@ -78,13 +78,13 @@ class AgentActor(Actor):
             outcome = await self._fail(error)
         if hooked:
             await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
-        await deliver(self._supervisor, Ended(invocation, outcome, invocation.transfer))
-        finish(self._cell)
+        await deliver(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        stop_actor(self._cell)
 
     async def _go_on(self, agent: Any) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
         invocation, context = self._invocation, self._context
-        if invocation.transfer is not None and agent.wrapped is None and not agent.hands_off and not self._has_more():
+        if invocation.transfer is not None and agent.wrapped is None and not agent.has_handoffs and not self._has_more():
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
@@ -102,8 +102,8 @@ class AgentActor(Actor):
         """Whether something that it has begun behind its transfer, or beside it, is not done yet."""
         invocation = self._invocation
         asked = {*(invocation.answers or ())} - {None}  # what it was told itself may have been before
-        seats = (invocation.seats or {}).values()
-        return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(seat, Seat) for seat in seats)
+        assignments = (invocation.assignments or {}).values()
+        return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(assignment, Assignment) for assignment in assignments)
 
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
@@ -116,8 +116,8 @@ class AgentActor(Actor):
         if source is not None:
             await call_hooks(context.run.hooks, None, "on_transfer", None, context.run, source.agent, agent)
             await call_hooks(None, agent.hooks, "on_transfer", None, context.run, agent, source.agent)
-        if invocation.seat.parent is None and source is None:
-            await context.call_hooks("on_run_start", invocation.seat.scope.input)
+        if invocation.assignment.parent is None and source is None:
+            await context.call_hooks("on_run_start", invocation.assignment.dialogue.input)
         await context.call_hooks("on_agent_start", agent, agent_name="on_start")
 
     async def _fail(self, error: Exception) -> Outcome:
@@ -184,9 +184,9 @@ class AgentActor(Actor):
             if at.given is not None and len(at.names) > 1:
                 until = at.since if at.retold_from is None else at.retold_from
                 return self._told(at, at.given, until), len(at.lane.visible()) - len(at.lane.entries) + until
-            above = at.seat.parent
-            at = above if above is not None and above.seat.scope is at.seat.scope else None
-        return self._invocation.seat.scope.input, 0
+            above = at.assignment.parent
+            at = above if above is not None and above.assignment.dialogue is at.assignment.dialogue else None
+        return self._invocation.assignment.dialogue.input, 0
 
     def _told(self, invocation: Invocation, given: AgentInput, until: int) -> AgentInput:
         """What it was given outright, and what was said since, up to there, as it was said."""
@@ -205,7 +205,7 @@ class AgentActor(Actor):
             message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
             if message is not None:
                 entries.append(HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message))
-        messages = tuple(await settled(rewriter(entries)))
+        messages = tuple(await maybe_await(rewriter(entries)))
         for message in messages:
             if not hasattr(message, "role"):
                 msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
 
 from ..actor.direct import OVER, deliver
-from ..codec.pack import pack
+from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, Interrupted, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
@@ -22,10 +22,10 @@ from ..data.outcome import AtOnce, Outcome
 from ..errors import ActorDeadError, CheckpointError, UsageError
 from .history import Lane
 from .hooks import call_hooks
-from .invocation import Following, Invocation, Scope, Slot
+from .invocation import CastKey, Dialogue, Following, Invocation
 from .options import agent_options
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedSoon, JoinLanes, Noted, Parked
+from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
 from .session_values import SessionValues
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class AgentContext:
         When the run goes on after an interrupt or a crash, a child that had ended is not run again, as long as `state` is the same as when it was cast.
         """
         invocation = self._invocation
-        slot = self._slot_of(agent)
-        outcome = await self.cast_node(invocation.node.place_of(agent), invocation.run_path, invocation.lane, slot, given=input)
+        cast_key = self._cast_key_of(agent)
+        outcome = await self.cast_node(invocation.node.node_of(agent), invocation.run_path, invocation.lane, cast_key, given=input)
         invocation.broke = invocation.broke or outcome.broke
         return outcome
 
@@ -182,7 +182,7 @@ class AgentContext:
         invocation.following = following
         return TransferToAgent(node.name)
 
-    def _slot_of(self, agent: Any) -> Slot:
+    def _cast_key_of(self, agent: Any) -> CastKey:
         """What tells this cast from the others: whom, from which state, and how often that was so before."""
         invocation = self._invocation
         state = f"{crc32(pack(invocation.state)):x}" if self.run.keeps and invocation.state else ""
@@ -190,21 +190,21 @@ class AgentContext:
         if self._casts is None:
             self._casts = {}
         count = self._casts[name] = self._casts.get(name, 0) + 1
-        slot = f"{name}:{count}"
-        seats = invocation.seats
-        if seats and slot not in seats:
+        cast_key = f"{name}:{count}"
+        assignments = invocation.assignments
+        if assignments and cast_key not in assignments:
             # The state may have changed on the way here: one that was at work goes on all the same.
-            for known, seat in seats.items():
-                if not isinstance(seat, Outcome) and seat.future is None and seat.names[0] == getattr(agent, "name", None):
+            for known, assignment in assignments.items():
+                if not isinstance(assignment, Outcome) and assignment.future is None and assignment.names[0] == getattr(agent, "name", None):
                     return known
-        return slot
+        return cast_key
 
     async def cast_node(
         self,
         node: Any,
         base: tuple[str, ...],
         lane: Lane,
-        slot: Slot,
+        cast_key: CastKey,
         *,
         given: AgentInput | None = None,
         loop: int | None = None,
@@ -212,13 +212,13 @@ class AgentContext:
     ) -> Outcome:
         """The same for workflows, which say where in the run path and in which lane, and in which place of their own."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
-        await self.begin_cast(node, base, lane, reply, slot, given=given, loop=loop, one_at_a_time=one_at_a_time)
+        await self.begin_cast(node, base, lane, reply, cast_key, given=given, loop=loop, one_at_a_time=one_at_a_time)
         at_once = self._at_once = self._at_once or AtOnce()
-        place, outcome = at_once.begin(), None
+        index, outcome = at_once.begin(), None
         try:
             outcome = await self._outcome_of(reply)
         finally:
-            self.last_cast = at_once.end(place, outcome)
+            self.last_cast = at_once.end(index, outcome)
         return outcome
 
     async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:
@@ -239,14 +239,14 @@ class AgentContext:
         base: tuple[str, ...],
         lane: Lane,
         reply: CastReply,
-        slot: Slot,
+        cast_key: CastKey,
         *,
         given: AgentInput | None = None,
         loop: int | None = None,
         one_at_a_time: bool = False,
     ) -> None:
         """The same, without waiting for the end: `reply` is given the outcome."""
-        await self._cast(Cast(self._invocation, node, reply, slot=slot, base=base, lane=lane, given=given, loop=loop, one_at_a_time=one_at_a_time))
+        await self._cast(Cast(self._invocation, node, reply, cast_key=cast_key, base=base, lane=lane, given=given, loop=loop, one_at_a_time=one_at_a_time))
 
     async def _cast(self, request: Cast) -> None:
         """Have an agent begin. Whoever is cancelled meanwhile has given it up, whether or not it has begun by then."""
@@ -258,13 +258,13 @@ class AgentContext:
                 self._supervisor.tell(CancelCast(request.reply, self._system.loop.create_future()))
             raise
 
-    async def call_agent(self, node: Any, given: AgentInput, slot: Slot, *, shown: bool, tool: AddressStep) -> Outcome:
+    async def call_agent(self, node: Any, given: AgentInput, cast_key: CastKey, *, shown: bool, tool: AddressStep) -> Outcome:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self._system.loop.create_future()
         invocation = self._invocation
-        scope = Scope(given, shown=shown and invocation.seat.scope.shown, recorded=False)
-        lane = Lane(None, f"{invocation.id}/{slot}")
-        await self._cast(Cast(invocation, node, reply, slot=slot, base=invocation.run_path, lane=lane, scope=scope, tool=tool))
+        dialogue = Dialogue(given, shown=shown and invocation.assignment.dialogue.shown, recorded=False)
+        lane = Lane(None, f"{invocation.id}/{cast_key}")
+        await self._cast(Cast(invocation, node, reply, cast_key=cast_key, base=invocation.run_path, lane=lane, dialogue=dialogue, tool=tool))
         return await self._outcome_of(reply)
 
     def lanes(self, count: int) -> list[Lane]:
@@ -289,7 +289,7 @@ class AgentContext:
             invocation.steps[name] = made
             if self.run.keeps:
                 invocation.unnoted += (name,)
-                await self._ask(Noted(invocation, name))
+                await self._ask(StateChanged(invocation, name))
                 invocation.unnoted = tuple(one for one in invocation.unnoted if one != name)
         result: T = invocation.steps[name]
         return result
@@ -319,7 +319,7 @@ class AgentContext:
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
         with contextlib.suppress(ActorDeadError):
-            self._supervisor.tell(EmittedSoon(self._invocation, event, shown))
+            self._supervisor.tell(EmittedNoWait(self._invocation, event, shown))
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -349,16 +349,16 @@ class AgentContext:
     async def save(self) -> None:
         """Have what has changed in the agent's state recorded, before anything else happens."""
         if self.run.keeps:
-            await self._ask(Noted(self._invocation))
+            await self._ask(StateChanged(self._invocation))
 
     async def rest(self) -> None:
         """A call of the agent has ended, and what came of it is recorded: if the run is to end, and waits only for agents of this one, it can now."""
         if self.run.stopping is not None and (self._invocation.playing or self._invocation.parked):
-            await self._ask(Parked(self._invocation))
+            await self._ask(ReachedSafePoint(self._invocation))
 
     async def pause(self) -> NoReturn:
         """The agent has come to a safe point, and the run is to end there: go no further."""
-        await self._ask(Parked(self._invocation))
+        await self._ask(ReachedSafePoint(self._invocation))
         await self._system.loop.create_future()
         raise AssertionError("nobody sets that future: the run's end cancels whoever waits for it")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
 from ..log import logger
-from ..maybe_await import settled
+from ..maybe_await import maybe_await
 
 if TYPE_CHECKING:
     from ..data.agent_input import AgentInput
@@ -101,7 +101,7 @@ async def call_hooks(run_hooks: RunHooks | None, agent_hooks: AgentHooks | None,
 
 async def _call(hooks: _Hooks, name: str, args: tuple[Any, ...]) -> None:
     try:
-        await settled(getattr(hooks, name)(*args))
+        await maybe_await(getattr(hooks, name)(*args))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ..actor.cell import Cell
     from ..actor.ref import ActorRef
 
-__all__ = ["Following", "Invocation", "Scope", "Seat", "Slot", "walk"]
+__all__ = ["Assignment", "CastKey", "Dialogue", "Following", "Invocation", "walk"]
 
-Slot: TypeAlias = int | str
+CastKey: TypeAlias = int | str
 """By what an invocation tells apart those that it casts: its position, or a name."""
 
 
@@ -44,7 +44,7 @@ class Following(NamedTuple):
     told: tuple[tuple[Message, ...], int] | None = None
 
 
-class Scope:
+class Dialogue:
     """A conversation: the run's own, or that of an agent which is called as a tool. Exits, transfers and breaks stay inside."""
 
     __slots__ = ("input", "last_message", "recorded", "shown")
@@ -56,17 +56,19 @@ class Scope:
         self.recorded = recorded  # whether it is the run's own
 
 
-class Seat:
+class Assignment:
     """The place of one agent, which those take over to whom it hands over: whoever cast the first hears of the last."""
 
-    __slots__ = ("broke", "forgotten", "future", "loop", "names", "occupant", "parent", "scope", "slot", "tool")
+    __slots__ = ("broke", "cast_key", "dialogue", "forgotten", "future", "holder", "loop", "names", "parent", "tool")
 
-    def __init__(self, parent: Invocation | None, slot: Slot, scope: Scope, tool: AddressStep | None, loop: int | None, future: CastReply | None) -> None:
+    def __init__(
+        self, parent: Invocation | None, cast_key: CastKey, dialogue: Dialogue, tool: AddressStep | None, loop: int | None, future: CastReply | None
+    ) -> None:
         self.parent = parent
-        self.slot = slot
-        self.occupant: Invocation | None = None  # whose it is now
+        self.cast_key = cast_key
+        self.holder: Invocation | None = None  # whose it is now
         self.forgotten = False  # whether its caster does not wait for it any more
-        self.scope = scope
+        self.dialogue = dialogue
         self.tool = tool  # the call that it belongs to, if the agent is called as a tool
         self.loop = loop  # the iteration of the nearest loop around it; None outside of any
         self.future = future  # where the outcome goes; None for the root of the run
@@ -82,7 +84,7 @@ class Seat:
         if self.tool is not None:
             return (*parent.address, self.tool)
         # What somebody stands in front of has the same place, and the same name.
-        return parent.address[:-1] if self.slot == INNER else parent.address
+        return parent.address[:-1] if self.cast_key == INNER else parent.address
 
 
 class Invocation:
@@ -103,7 +105,7 @@ class Invocation:
     unnoted: tuple[str, ...] = ()
     """Those of them that may be in no record yet, by their names."""
     last_message: Message | None = None
-    seats: dict[Slot, Seat | Outcome] | None = None
+    assignments: dict[CastKey, Assignment | Outcome] | None = None
     """Those that it has cast, and how those have ended that it may ask for again."""
     lanes: list[Lane] | None = None
     """Of its children, if each has its own."""
@@ -115,7 +117,7 @@ class Invocation:
     """Whether it goes on after an interrupt, its own or that of somebody below."""
     restored: bool = False
     """Whether it comes from bytes."""
-    place: tuple[str, ...] = ()
+    tree_path: tuple[str, ...] = ()
     """Where its definition stands, as long as that is not known."""
     told_from: int | None = None
     """Where in its lane that begins which it is given as it was said, behind what it was given outright; None if there is nothing of the kind."""
@@ -145,32 +147,34 @@ class Invocation:
     ended: tuple[Outcome, str | None] | None = None
     """What it has reported, while others that it has cast are still at work."""
 
-    def __init__(self, node: Node, run_path: tuple[str, ...], lane: Lane, seat: Seat, given: AgentInput | None, handed_over_by: Node | None) -> None:
+    def __init__(
+        self, node: Node, run_path: tuple[str, ...], lane: Lane, assignment: Assignment, given: AgentInput | None, handed_over_by: Node | None
+    ) -> None:
         self.id = new_id()
         self.node = node
-        seat.occupant = self
+        assignment.holder = self
         self.run_path = run_path
         self.lane = lane
         self.since = len(lane.entries)  # what the lane held when it began: its input is made from that
-        self.seat = seat
-        seat.names = self.names = (*seat.names, node.name)
+        self.assignment = assignment
+        assignment.names = self.names = (*assignment.names, node.name)
         self.given = given  # the input that it was given outright, if any
         self.handed_over_by = handed_over_by
         self.messages: list[Message] = []  # what it has said so far, oldest first
 
     @classmethod
-    def restore(cls, invocation_id: str, name: str, place: tuple[str, ...], run_path: tuple[str, ...], lane: Lane, seat: Seat) -> Invocation:
+    def restore(cls, invocation_id: str, name: str, tree_path: tuple[str, ...], run_path: tuple[str, ...], lane: Lane, assignment: Assignment) -> Invocation:
         """One that comes from bytes. Its node is looked up by its place before it goes on."""
         made = cls.__new__(cls)
         made.id = invocation_id
         made.node = cast("Node", None)
-        made.place = place
+        made.tree_path = tree_path
         made.run_path = run_path
         made.lane = lane
         made.since = 0
-        made.seat = seat
-        seat.occupant = made
-        seat.names = made.names = (*seat.names, name)
+        made.assignment = assignment
+        assignment.holder = made
+        assignment.names = made.names = (*assignment.names, name)
         made.given = None
         made.handed_over_by = None
         made.messages = [entry.message for entry in lane.entries if entry.invocation_id == invocation_id]
@@ -188,7 +192,7 @@ class Invocation:
                 msg = f"agent {self.names[-1]!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
                 raise CheckpointError(msg, agent=self.names[-1]) from error
 
-    def settle(self, _value: Any = None) -> None:
+    def on_actor_ended(self, _ended: object = None) -> None:
         """Its actor has ended, as the very last: called by it, in place of a future's. The supervisor is told, in case that it was not yet."""
         cell, supervisor, self.supervisor = self.cell, self.supervisor, None
         if cell is not None and supervisor is not None:
@@ -199,29 +203,29 @@ class Invocation:
     @property
     def address(self) -> Address:
         """Where it stands in the tree, behind those who have handed over to it."""
-        return (*self.seat.address, *(AddressStep("agent", name) for name in self.names))
+        return (*self.assignment.address, *(AddressStep("agent", name) for name in self.names))
 
     def interrupted(self, info: Any, tool: AddressStep | None = None) -> InterruptContext:
         """What it, or a tool call of it, waits for: with all that encloses it."""
         if tool is not None:
             return InterruptContext(new_id(), (*self.address, tool), info, parent=self._enclosing())
-        parent = self.seat.parent
+        parent = self.assignment.parent
         return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent._enclosing())
 
     def _enclosing(self) -> InterruptContext:
         """This agent, as one that encloses another which was interrupted."""
-        parent = self.seat.parent
-        if parent is not None and self.seat.slot == INNER:
+        parent = self.assignment.parent
+        if parent is not None and self.assignment.cast_key == INNER:
             return parent._enclosing()
         outer = None if parent is None else parent._enclosing()
         return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)
 
 
-def walk(seat: Seat) -> Iterator[Invocation]:
+def walk(assignment: Assignment) -> Iterator[Invocation]:
     """The invocation in that seat, if there is one, and all that are below it: those above first."""
-    invocation = seat.occupant
+    invocation = assignment.holder
     if invocation is not None:
         yield invocation
-        for below in (invocation.seats or {}).values():
-            if isinstance(below, Seat):
+        for below in (invocation.assignments or {}).values():
+            if isinstance(below, Assignment):
                 yield from walk(below)

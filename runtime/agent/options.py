@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from ..codec.pack import pack
+from ..codec.packing import pack
 from ..errors import CheckpointError, UsageError
 from ..models.protocol import ModelSettings
 

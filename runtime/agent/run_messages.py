@@ -1,6 +1,6 @@
 """What the actors of a run send to one another.
 
-Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`, `Ended`).
+Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`, `AgentEnded`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from .history import Lane
 from .tree import Node
 
 if TYPE_CHECKING:
-    from .invocation import Invocation, Scope, Slot
+    from .invocation import CastKey, Dialogue, Invocation
 
 __all__ = [
     "LOST",
+    "AgentEnded",
     "CancelCast",
     "CancelChildren",
     "CancelMode",
@@ -27,13 +28,12 @@ __all__ = [
     "CastReply",
     "Crashed",
     "Emitted",
-    "EmittedSoon",
-    "Ended",
+    "EmittedNoWait",
     "JoinLanes",
-    "Noted",
     "Open",
-    "Parked",
     "Perform",
+    "ReachedSafePoint",
+    "StateChanged",
 ]
 
 CancelMode: TypeAlias = Literal["immediate", "after_model", "after_tools"]
@@ -59,7 +59,7 @@ class Cast:
     If the caster has cast in that slot before, the agent goes on from where it stands; or its outcome is known already.
     """
 
-    __slots__ = ("base", "given", "lane", "loop", "node", "one_at_a_time", "parent", "reply", "scope", "slot", "tool")
+    __slots__ = ("base", "cast_key", "dialogue", "given", "lane", "loop", "node", "one_at_a_time", "parent", "reply", "tool")
 
     def __init__(
         self,
@@ -67,24 +67,24 @@ class Cast:
         node: Node,
         reply: CastReply,
         *,
-        slot: Slot,
+        cast_key: CastKey,
         base: tuple[str, ...],
         lane: Lane,
         given: AgentInput | None = None,
         loop: int | None = None,
-        scope: Scope | None = None,
+        dialogue: Dialogue | None = None,
         tool: Any = None,
         one_at_a_time: bool = False,
     ) -> None:
         self.parent = parent
         self.node = node
         self.reply = reply
-        self.slot = slot
+        self.cast_key = cast_key
         self.base = base  # the run path that the agent's name is added to
         self.lane = lane
         self.given = given
         self.loop = loop  # the iteration, if the caster is a loop
-        self.scope = scope  # a conversation of its own, if it is called as a tool
+        self.dialogue = dialogue  # a conversation of its own, if it is called as a tool
         self.tool = tool  # the address step of the tool call, if it is
         self.one_at_a_time = one_at_a_time  # whether the caster is done with all that it has cast before
 
@@ -99,7 +99,7 @@ class Emitted:
         self.event = event
 
 
-class EmittedSoon(Emitted):
+class EmittedNoWait(Emitted):
     """The same, from somebody who does not wait for the reply. `shown` is called when it has been shown, or dropped."""
 
     __slots__ = ("shown",)
@@ -109,7 +109,7 @@ class EmittedSoon(Emitted):
         self.shown = shown
 
 
-class Ended:
+class AgentEnded:
     """To the supervisor: an agent has come to its end. With `transfer`, it wants to hand over."""
 
     __slots__ = ("invocation", "outcome", "transfer")
@@ -139,7 +139,7 @@ class JoinLanes:
         self.parent = parent
 
 
-class Noted:
+class StateChanged:
     """To the supervisor: an agent's state has changed in a way that must not be lost. Answered when it is recorded."""
 
     __slots__ = ("invocation", "step")
@@ -149,7 +149,7 @@ class Noted:
         self.step = step  # of `context.step`, if that is it
 
 
-class Parked:
+class ReachedSafePoint:
     """To the supervisor: an agent has come to a safe point, and goes no further."""
 
     __slots__ = ("invocation",)

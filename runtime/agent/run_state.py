@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..data.agent_input import AgentInput
 from .history import Lane
-from .invocation import Seat
+from .invocation import Assignment
 from .run_context import RunContext
 
 __all__ = ["RunState"]
@@ -23,7 +23,7 @@ class RunState:
         self.context = context
         self.input = run_input
         self.lane = Lane()  # what is said outside of any Parallel
-        self.root: Seat | None = None  # None until an agent plays
+        self.root: Assignment | None = None  # None until an agent plays
         self.seq = 0  # of the last event that the consumer sees
         self.transfers = 0
         self.new_input_count: int | None = None  # how many messages of the input, at its end, came in this turn of a session; None outside of one

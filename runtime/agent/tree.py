@@ -35,8 +35,8 @@ class Definition(Protocol):
     history: HistoryPolicy | HistoryRewriter | None
     hooks: AgentHooks | None
     on_failure: Restart | None
-    hands_over: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
-    hands_off: bool  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
+    allows_transfer: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    has_handoffs: bool  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
     wrapped: Any  # the definition that this one stands in front of, under the same name; or None
     followers: Sequence[Any]  # the definitions, not under this one, to which it may hand over
     unique_children: bool  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
@@ -75,14 +75,14 @@ class Node:
             yield from self.inner.walk()
 
     @property
-    def place(self) -> tuple[str, ...]:
+    def tree_path(self) -> tuple[str, ...]:
         """The names that lead here from the root of the tree. A definition that another one stands in front of is `INNER` in that one."""
         depth, at = 0, self.front
         while at is not self:
             assert at.inner is not None
             depth, at = depth + 1, at.inner
         front = self.front
-        above = () if front.parent is None else front.parent.place
+        above = () if front.parent is None else front.parent.tree_path
         return (*above, front.name, *(INNER,) * depth)
 
     @property
@@ -93,12 +93,12 @@ class Node:
             at = at.parent.front
         return at
 
-    def find(self, place: Sequence[str]) -> Node | None:
+    def find(self, tree_path: Sequence[str]) -> Node | None:
         """What stands in that place of the tree of which this is the root."""
-        if not place:
+        if not tree_path:
             return None
-        at: Node | None = self if place[0] == self.name else (self.linked or {}).get(place[0])
-        for name in place[1:]:
+        at: Node | None = self if tree_path[0] == self.name else (self.linked or {}).get(tree_path[0])
+        for name in tree_path[1:]:
             if at is None:
                 return None
             at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
@@ -138,7 +138,7 @@ class Node:
                 return node
         return None
 
-    def place_of(self, agent: Any) -> Node:
+    def node_of(self, agent: Any) -> Node:
         """Where a definition stands that this one casts; it gets a place of its own if it has none."""
         for child in self.children:
             if child.agent is agent:
@@ -205,10 +205,10 @@ def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
         at: Node | None = node
         while at is not None:
             at.front, at = node, at.inner
-    targets = list(node.children) if agent.hands_over else []
-    if node.inner is not None and node.inner.agent.hands_over:
+    targets = list(node.children) if agent.allows_transfer else []
+    if node.inner is not None and node.inner.agent.allows_transfer:
         targets += node.inner.children
-    if parent is not None and parent.agent.hands_over and not agent.disallow_transfer_to_parent:
+    if parent is not None and parent.agent.allows_transfer and not agent.disallow_transfer_to_parent:
         targets.append(parent)
     node.targets = tuple(targets)
     return node

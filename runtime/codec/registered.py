@@ -21,7 +21,7 @@ from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
 from ..errors import CheckpointError, UsageError
 from .builtin import TYPE, VALUE_ENCODERS, Encoder, Mark
 
-__all__ = ["Entry", "Registry"]
+__all__ = ["RegisteredType", "Registry"]
 
 # An instance of one of these holds more than its fields.
 _OF_ITS_OWN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, BaseException)
@@ -37,7 +37,7 @@ def _several(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda _value: ()
 
 
-class Entry(Mark):
+class RegisteredType(Mark):
     """A registered class. The mark of its present form is the entry itself."""
 
     __slots__ = ("cls", "ext", "name", "names")
@@ -97,7 +97,7 @@ class Entry(Mark):
             raise CheckpointError(msg)
 
 
-class _Dataclass(Entry):
+class _Dataclass(RegisteredType):
     """Made by its constructor, so that its own checks see what comes from outside; then each field gets back exactly what it held."""
 
     __slots__ = ("_has_init", "_later", "_positional")
@@ -156,7 +156,7 @@ class _Dataclass(Entry):
         return made
 
 
-class _NamedTuple(Entry):
+class _NamedTuple(RegisteredType):
     __slots__ = ()
 
     def __init__(self, cls: type, name: str) -> None:
@@ -171,7 +171,7 @@ class _NamedTuple(Entry):
         return self.cls(**values)
 
 
-class _Enum(Entry):
+class _Enum(RegisteredType):
     """Written by the name of the member; flags, of which there may be several at once, by their number."""
 
     __slots__ = ()
@@ -200,7 +200,7 @@ class _Enum(Entry):
         return member
 
 
-class _Model(Entry):
+class _Model(RegisteredType):
     """A pydantic model, made by its validation: values that are instances already pass it as they are. Private attributes are not kept."""
 
     __slots__ = ()
@@ -251,10 +251,10 @@ class Registry:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_name: dict[str, Entry] = {}
-        self.entries: dict[type, Entry] = {}
+        self._by_name: dict[str, RegisteredType] = {}
+        self.entries: dict[type, RegisteredType] = {}
         self.encoders: dict[type, Encoder] = dict(VALUE_ENCODERS)
-        self._by_payload: dict[bytes, Entry] = {}
+        self._by_payload: dict[bytes, RegisteredType] = {}
 
     def add(self, cls: type, name: str | None = None) -> None:
         if name is None and isinstance(cls, type):
@@ -305,7 +305,7 @@ def _is_model(cls: type) -> bool:
     return isinstance(base, type) and issubclass(cls, base) and cls is not base
 
 
-def _entry(cls: type, name: str) -> Entry:
+def _entry(cls: type, name: str) -> RegisteredType:
     if not isinstance(cls, type):
         msg = f"register_type: {cls!r} is no class."
         raise UsageError(msg)

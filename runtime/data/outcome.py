@@ -80,10 +80,10 @@ class AtOnce:
         self._outcomes.append(None)
         return len(self._outcomes) - 1
 
-    def end(self, place: int, outcome: Outcome | None) -> Outcome | None:
+    def end(self, index: int, outcome: Outcome | None) -> Outcome | None:
         """It has ended; None, if nobody waits for it any more. Returns what has become of all of them so far."""
         self._playing -= 1
-        self._outcomes[place] = outcome
+        self._outcomes[index] = outcome
         if len(self._outcomes) == 1:
             return outcome
         return joined([one for one in self._outcomes if one is not None])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..codec.pack import pack
+from ..codec.packing import pack
 from ..data.interrupt import Answer, InterruptContext, Pending
 from ..errors import CheckpointError, ResumeError, UsageError
 
@@ -49,7 +49,7 @@ class Answers:
             above: Invocation | None = invocation
             while above is not None:
                 above.resumed = True
-                above = above.seat.parent
+                above = above.assignment.parent
         for invocation, _ in waiting:
             invocation.pending = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ..codec.pack import unpack
+from ..codec.packing import unpack
 from ..errors import CheckpointError
 from .image import FORMAT
 

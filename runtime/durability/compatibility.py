@@ -31,11 +31,11 @@ def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:
     if shape[0] != root.name:
         msg = f"the checkpoint is of a run of agent {shape[0]!r}, and this Runner runs {root.name!r}. Resume it with a Runner of {shape[0]!r}."
         raise CheckpointError(msg)
-    known = dict(_places(shape, ()))
+    known = dict(_tree_paths(shape, ()))
     for invocation in invocations:
-        tree = root if invocation.seat.parent is None else _tree_around(invocation)
+        tree = root if invocation.assignment.parent is None else _tree_around(invocation)
         if tree is not None and _find(invocation, tree) and tree is root:
-            _compare(invocation.node, known.get(tuple(invocation.place)))
+            _compare(invocation.node, known.get(tuple(invocation.tree_path)))
 
 
 def find_below(tree: Node, invocations: list[Invocation]) -> None:
@@ -51,13 +51,13 @@ def find_below(tree: Node, invocations: list[Invocation]) -> None:
 
 def _tree_around(invocation: Invocation) -> Node | None:
     """The root of the tree in which it is to be looked for; None, if its caster gives that again."""
-    parent = invocation.seat.parent
+    parent = invocation.assignment.parent
     assert parent is not None
     if parent.node is None:
         return None
-    if invocation.seat.scope is parent.seat.scope:
+    if invocation.assignment.dialogue is parent.assignment.dialogue:
         return parent.node.root
-    tool = invocation.seat.tool
+    tool = invocation.assignment.tool
     tree: Node | None = None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
     if tree is None:
         name = "?" if tool is None else tool.name
@@ -68,11 +68,11 @@ def _tree_around(invocation: Invocation) -> Node | None:
 
 def _find(invocation: Invocation, tree: Node) -> bool:
     """Give it its place. Returns False if it never stood in that tree."""
-    node = tree.find(invocation.place)
+    node = tree.find(invocation.tree_path)
     if node is None:
-        parent = invocation.seat.parent
-        in_call = parent is not None and invocation.seat.scope is not parent.seat.scope  # who is called as a tool stands in the tool's tree
-        if invocation.place[0] != tree.name and not in_call and not _took_over(invocation):
+        parent = invocation.assignment.parent
+        in_call = parent is not None and invocation.assignment.dialogue is not parent.assignment.dialogue  # who is called as a tool stands in the tool's tree
+        if invocation.tree_path[0] != tree.name and not in_call and not _took_over(invocation):
             return False
         raise _gone(invocation, tree)
     invocation.node = node
@@ -85,17 +85,17 @@ def _find(invocation: Invocation, tree: Node) -> bool:
 
 def _took_over(invocation: Invocation) -> bool:
     """Whether it has the seat of one that stood in the tree: then it stood there too, or was linked to it."""
-    parent, first = invocation.seat.parent, invocation.names[0]
+    parent, first = invocation.assignment.parent, invocation.names[0]
     if parent is None:
         return True
     node = parent.node
-    return first != invocation.place[0] and (any(child.name == first for child in node.children) or (node.inner is not None and node.inner.name == first))
+    return first != invocation.tree_path[0] and (any(child.name == first for child in node.children) or (node.inner is not None and node.inner.name == first))
 
 
 def _gone(invocation: Invocation, tree: Node) -> CheckpointError:
-    where = " / ".join(invocation.place)
+    where = " / ".join(invocation.tree_path)
     msg = f"the agents have changed: there is no agent {where} any more, which is to go on. What there is: {_drawn(shape_of(tree))}."
-    return CheckpointError(msg, agent=invocation.place[-1])
+    return CheckpointError(msg, agent=invocation.tree_path[-1])
 
 
 def _compare(node: Node, before: Any) -> None:
@@ -107,22 +107,22 @@ def _compare(node: Node, before: Any) -> None:
         msg = f"the agents have changed: {node.name!r} was a {kind}, and is a {type(node.agent).__name__} now."
         raise CheckpointError(msg, agent=node.name)
     now = [child.name for child in node.children]
-    if not node.agent.hands_over and now[: len(children)] != children:
+    if not node.agent.allows_transfer and now[: len(children)] != children:
         msg = f"the agents have changed: {node.name!r}, which is to go on, had the sub-agents {children}, and has {now} now. New ones may be added behind them."
         raise CheckpointError(msg, agent=node.name)
 
 
-def _places(shape: Any, above: tuple[str, ...]) -> Any:
+def _tree_paths(shape: Any, above: tuple[str, ...]) -> Any:
     name, _, children, inner = shape
-    place = (*above, name)
-    yield place, shape
+    tree_path = (*above, name)
+    yield tree_path, shape
     for child in children:
-        yield from _places(child, place)
+        yield from _tree_paths(child, tree_path)
     while inner is not None:
-        place = (*place, "~")
-        yield place, inner
+        tree_path = (*tree_path, "~")
+        yield tree_path, inner
         for child in inner[2]:
-            yield from _places(child, place)
+            yield from _tree_paths(child, tree_path)
         inner = inner[3]
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final, get_args
 
 from ..agent.history import Entry, Lane
-from ..agent.invocation import Invocation, Scope, Seat, walk
+from ..agent.invocation import Assignment, Dialogue, Invocation, walk
 from ..agent.options import plain_options, restored_options
 from ..agent.run_context import RunContext
 from ..agent.run_state import RunState
@@ -92,7 +92,7 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, *, a
         lanes[invocation.lane.id] = invocation.lane
         for lane in invocation.lanes or ():
             lanes[lane.id] = lane
-        outcomes = {slot: one for slot, one in (invocation.seats or {}).items() if isinstance(one, Outcome)}
+        outcomes = {cast_key: one for cast_key, one in (invocation.assignments or {}).items() if isinstance(one, Outcome)}
         if outcomes:
             ended[invocation.id] = outcomes
         if invocation.steps:
@@ -117,22 +117,22 @@ def row_of(entry: Entry) -> list[Any]:
 
 def frame_of(invocation: Invocation) -> dict[str, Any]:
     """An invocation and its seat, without those below."""
-    seat = invocation.seat
-    parent = seat.parent
+    assignment = invocation.assignment
+    parent = assignment.parent
     frame: dict[str, Any] = {
-        "slot": seat.slot,
+        "slot": assignment.cast_key,
         "names": [*invocation.names],
-        "place": [*(invocation.node.place if invocation.node is not None else invocation.place)],
+        "place": [*(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)],
         "path": [*invocation.run_path],
         "lane": invocation.lane.id,
         "since": invocation.since,
     }
     if parent is not None:
         frame["in"] = parent.id
-        if seat.scope is not parent.seat.scope:
-            scope = seat.scope
-            frame["scope"] = [[*scope.input.messages], scope.input.streaming, scope.shown, scope.last_message]
-    places = (("loop", seat.loop), ("seat_broke", seat.broke or None), ("tool", seat.tool))
+        if assignment.dialogue is not parent.assignment.dialogue:
+            dialogue = assignment.dialogue
+            frame["scope"] = [[*dialogue.input.messages], dialogue.input.streaming, dialogue.shown, dialogue.last_message]
+    places = (("loop", assignment.loop), ("seat_broke", assignment.broke or None), ("tool", assignment.tool))
     frame.update((name, value) for name, value in places if value is not None)
     if invocation.given is not None:
         frame["given"] = [[*invocation.given.messages], invocation.given.streaming]
@@ -186,10 +186,10 @@ def _rebuild(image: dict[str, Any], state: RunState) -> None:
     state.lane = lanes[""]
     frames: dict[str, dict[str, Any]] = image["frames"]
     built: dict[str, Invocation] = {}
-    scope = Scope(state.input, shown=True, recorded=True)
+    dialogue = Dialogue(state.input, shown=True, recorded=True)
     for invocation_id in frames:
-        _build(invocation_id, frames, built, lanes, scope)
-    roots = [one for one in built.values() if one.seat.parent is None]
+        _build(invocation_id, frames, built, lanes, dialogue)
+    roots = [one for one in built.values() if one.assignment.parent is None]
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
     if not frames and not state.lane.entries and (stopped or not state.seq):
@@ -197,11 +197,11 @@ def _rebuild(image: dict[str, Any], state: RunState) -> None:
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
         raise CheckpointError(msg)
-    state.root = roots[0].seat
+    state.root = roots[0].assignment
     for invocation_id, outcomes in image["ended"].items():
-        seats = built[invocation_id].seats = built[invocation_id].seats or {}
-        for slot, outcome in outcomes.items():
-            seats[slot] = _outcome(outcome)
+        assignments = built[invocation_id].assignments = built[invocation_id].assignments or {}
+        for cast_key, outcome in outcomes.items():
+            assignments[cast_key] = _outcome(outcome)
     for invocation_id, results in image["steps"].items():
         built[invocation_id].steps = dict(results)
 
@@ -226,7 +226,7 @@ def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
     return lanes
 
 
-def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
+def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Dialogue) -> Invocation:
     """One invocation, and first those above it."""
     line = {invocation_id: None}
     above: Any = invocation_id
@@ -240,23 +240,23 @@ def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[st
     return built[invocation_id]
 
 
-def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Scope) -> Invocation:
+def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Dialogue) -> Invocation:
     above = frame.get("in")
     parent = None if above is None else built[above]
-    scope = root_scope if parent is None else parent.seat.scope
+    dialogue = root_scope if parent is None else parent.assignment.dialogue
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
-        scope = Scope(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
-        scope.last_message = None if last is None else checked_message(last)
+        dialogue = Dialogue(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
+        dialogue.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)
-    seat = Seat(parent, _typed(frame["slot"], int | str), scope, tool, None if loop is None else _count(loop), None)
-    seat.broke = bool(frame.get("seat_broke", False))
+    assignment = Assignment(parent, _typed(frame["slot"], int | str), dialogue, tool, None if loop is None else _count(loop), None)
+    assignment.broke = bool(frame.get("seat_broke", False))
     *before, name = _names(frame["names"])
-    seat.names = tuple(before)
+    assignment.names = tuple(before)
     given = frame.get("given")
-    place, path = _names(frame["place"]), _names(frame["path"])
-    invocation = Invocation.restore(_typed(invocation_id, str), name, place, path, lanes[frame["lane"]], seat)
+    tree_path, path = _names(frame["place"]), _names(frame["path"])
+    invocation = Invocation.restore(_typed(invocation_id, str), name, tree_path, path, lanes[frame["lane"]], assignment)
     invocation.given = None if given is None else AgentInput(_messages(given[0]), bool(given[1]))
     invocation.since = _count(frame["since"])
     for name, kind in _KEPT.items():
@@ -272,8 +272,8 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     if "lanes" in frame:
         invocation.lanes = [lanes[lane_id] for lane_id in frame["lanes"]]
     if parent is not None:
-        parent.seats = parent.seats or {}
-        parent.seats[seat.slot] = seat
+        parent.assignments = parent.assignments or {}
+        parent.assignments[assignment.cast_key] = assignment
     return invocation
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgpack import packb  # type: ignore[import-untyped]  # it has no stubs
 
-from ..codec.pack import pack, unpack
+from ..codec.packing import pack, unpack
 from ..data.events import AgentEvent, CustomAction
 from ..errors import CheckpointError, UsageError
 from .image import check_format, counters_of, frame_of
@@ -67,7 +67,7 @@ class Journal:
 
     def touch(self, invocation: Invocation) -> None:
         """Its frame may have changed. It is drawn here and now: when the record is made its agent may be at its next step, which is in no record yet."""
-        if invocation.seat.occupant is not invocation:
+        if invocation.assignment.holder is not invocation:
             return  # it has ended meanwhile
         for lane in (invocation.lane, *(invocation.lanes or ())):
             if lane.id not in self._lanes:
@@ -89,13 +89,13 @@ class Journal:
             self._lane(lane)
         self._changes.append(["event", None if lane is None else lane.id, event])
         self.touch(invocation)
-        scope, seat = invocation.seat.scope, invocation.seat
-        if said and not scope.recorded:
+        dialogue, assignment = invocation.assignment.dialogue, invocation.assignment
+        if said and not dialogue.recorded:
             # What was said last in a conversation is its result: it is kept with the agent that it was begun with.
-            while seat.parent is not None and seat.parent.seat.scope is scope:
-                seat = seat.parent.seat
-            if seat.occupant is not None and seat.occupant is not invocation:
-                self.touch(seat.occupant)
+            while assignment.parent is not None and assignment.parent.assignment.dialogue is dialogue:
+                assignment = assignment.parent.assignment
+            if assignment.holder is not None and assignment.holder is not invocation:
+                self.touch(assignment.holder)
 
     def _lane(self, lane: Lane) -> None:
         self._lanes.add(lane.id)
@@ -106,11 +106,11 @@ class Journal:
         if self._frames.pop(invocation.id, None) is not None:
             self._changes.append(["gone", invocation.id])
 
-    def ended(self, parent: Invocation, slot: Any, outcome: Outcome) -> None:
+    def ended(self, parent: Invocation, cast_key: Any, outcome: Outcome) -> None:
         """What an agent has cast has ended."""
         if parent.id not in self._frames:
             self.touch(parent)
-        self._changes.append(["ended", parent.id, slot, outcome])
+        self._changes.append(["ended", parent.id, cast_key, outcome])
 
     def asked(self, parent: Invocation) -> None:
         """An agent has gone on behind those that have ended."""
@@ -254,8 +254,8 @@ def _event(image: dict[str, Any], lane: str | None, event: AgentEvent) -> None:
         image["lanes"][lane][2].append((event.agent_name, event.run_path, event.invocation_id, event.message))
 
 
-def _ended(image: dict[str, Any], parent: str, slot: Any, outcome: Outcome) -> None:
-    image["ended"].setdefault(parent, {})[slot] = outcome
+def _ended(image: dict[str, Any], parent: str, cast_key: Any, outcome: Outcome) -> None:
+    image["ended"].setdefault(parent, {})[cast_key] = outcome
 
 
 def _values(image: dict[str, Any], changed: dict[str, Any], gone: list[str]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from ..actor.actor import Actor
-from ..actor.direct import finish
+from ..actor.direct import stop_actor
 from ..clock import Timer
 from ..data.chat import new_id
 from ..errors import ActorDeadError, SystemDraining
@@ -27,9 +27,9 @@ from ..log import logger
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from .store_access import Vault
+    from .store_access import StoreAccess
 
-__all__ = ["LEASE_SECONDS", "Busy", "Hold", "LeaseKeeper", "is_gone", "keeper_of"]
+__all__ = ["LEASE_SECONDS", "Busy", "Lease", "LeaseKeeper", "is_gone", "keeper_of"]
 
 LEASE_SECONDS: Final = 30.0
 """How long a lease is good for. It is prolonged three times as often."""
@@ -49,7 +49,7 @@ _LEFT: Final = "the system was left while somebody in it waited for a lease, or 
 Busy: TypeAlias = Literal["queue", "reject", "preempt"]
 
 
-class Hold:
+class Lease:
     """What one run has, or waits for: a lease."""
 
     __slots__ = ("desk", "granted", "key", "leaves", "lost", "preempted", "preempts", "until")
@@ -60,7 +60,7 @@ class Hold:
         self.preempts = preempts  # whether it wants it at once
         self.until: float | None = None  # by the system's clock, when it may expire; None if it is not there yet, or not any more
         self.leaves = False  # whether it is being given back
-        self.desk: _Desk  # whose it is, and under which key
+        self.desk: StoreLeases  # whose it is, and under which key
         self.key: str
         self.granted: asyncio.Future[bool]  # set when it is its turn, if it has to wait
 
@@ -79,181 +79,181 @@ class Hold:
         self.lost()
 
 
-class _Desk:
+class StoreLeases:
     """The leases of one system in one store. Two stores may be one database: so each desk has a name of its own there."""
 
-    __slots__ = ("__weakref__", "holds", "late", "looking", "owner", "renewing", "vault", "waiting")
+    __slots__ = ("__weakref__", "holds", "late", "looking", "owner", "renewing", "store_access", "waiting")
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
+    def __init__(self, store_access: StoreAccess) -> None:
+        self.store_access = store_access
         self.owner = f"{_process(os.getpid())}/{new_id()}"
-        self.holds: dict[str, Hold] = {}
-        self.waiting: dict[str, deque[Hold]] = {}  # who wants one of those next
+        self.holds: dict[str, Lease] = {}
+        self.waiting: dict[str, deque[Lease]] = {}  # who wants one of those next
         self.renewing = False  # whether the store is being asked to prolong them
         self.late = False  # whether it did not do so the last time
         self.looking = False  # whether it is being asked who wants one at once
-        _desks[self.owner] = self
+        _store_leases[self.owner] = self
 
     def grant_next(self, key: str) -> bool:
         """Let the next one have it that waits for it here. Returns False if nobody does."""
         waiting = self.waiting.get(key)
         if not waiting:
             return False
-        hold = self.holds[key] = waiting.popleft()
+        lease = self.holds[key] = waiting.popleft()
         if not waiting:
             del self.waiting[key]
-        if not hold.granted.done():
-            hold.granted.set_result(True)
+        if not lease.granted.done():
+            lease.granted.set_result(True)
         return True
 
     def is_wanted(self, key: str) -> bool:
         """Whether somebody who waits for it here wants it at once."""
-        return any(hold.preempts for hold in self.waiting.get(key, ()))
+        return any(lease.preempts for lease in self.waiting.get(key, ()))
 
     def may_be_wanted(self) -> bool:
-        return any(hold.preempted is not None for hold in self.holds.values())
+        return any(lease.preempted is not None for lease in self.holds.values())
 
 
 # Those of this process, by their names; and the keepers, by the ids of their systems.
-_desks: Final[WeakValueDictionary[str, _Desk]] = WeakValueDictionary()
+_store_leases: Final[WeakValueDictionary[str, StoreLeases]] = WeakValueDictionary()
 _keepers: Final[WeakValueDictionary[int, LeaseKeeper]] = WeakValueDictionary()
 
 
 class LeaseKeeper(Actor):
     """Prolongs the leases of one system's runs. It is there while there is one."""
 
-    __slots__ = ("_desks", "_looking", "_timer")
+    __slots__ = ("_looking", "_store_leases", "_timer")
 
     def __init__(self) -> None:
         super().__init__()
-        self._desks: dict[Vault, _Desk] = {}  # where there is a lease
+        self._store_leases: dict[StoreAccess, StoreLeases] = {}  # where there is a lease
         self._timer: Timer | None = None
         self._looking: Timer | None = None
 
-    async def take(self, vault: Vault, key: str, lost: Callable[[], object]) -> bool:
+    async def take(self, store_access: StoreAccess, key: str, lost: Callable[[], object]) -> bool:
         """Take a lease, and keep it. `lost` is called if somebody else gets it all the same. Returns False if somebody else has it."""
-        return await self._take(vault, key, Hold(lost), "", "reject")
+        return await self._take(store_access, key, Lease(lost), "", "reject")
 
-    async def take_turn(self, vault: Vault, key: str, hold: Hold, mark: str, busy: Busy) -> bool:
+    async def take_turn(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
         """Take a lease when it is one's turn. Returns False if somebody else has it, and one does not want to wait."""
-        if not await self._take(vault, key, hold, mark, busy):
+        if not await self._take(store_access, key, lease, mark, busy):
             return False
         self._watch()
-        if hold.desk.is_wanted(key):
-            hold.preempt()
+        if lease.desk.is_wanted(key):
+            lease.preempt()
         return True
 
-    async def still_has(self, vault: Vault, key: str, *, ask: bool = True) -> bool:
+    async def still_has(self, store_access: StoreAccess, key: str, *, ask: bool = True) -> bool:
         """Whether a lease is still there. The store is asked; or only if that is not certain: this process may have slept."""
-        hold = self._find(vault, key)
-        if hold is not None and hold.until is not None and not ask and self._cell.system.clock.monotonic() < hold.until:
+        lease = self._find(store_access, key)
+        if lease is not None and lease.until is not None and not ask and self._cell.system.clock.monotonic() < lease.until:
             return True
-        return hold is not None and bool(await vault.renew([key], hold.desk.owner))
+        return lease is not None and bool(await store_access.renew([key], lease.desk.owner))
 
-    async def give_back(self, vault: Vault, key: str) -> None:
+    async def give_back(self, store_access: StoreAccess, key: str) -> None:
         """Let go of a lease: to whoever waits for it here, or else to all. That of one who cannot reach the store expires by itself."""
-        hold = self._find(vault, key)
-        if hold is not None and not hold.leaves:
-            hold.leaves = True
-            await self.on_receive(hold)
+        lease = self._find(store_access, key)
+        if lease is not None and not lease.leaves:
+            lease.leaves = True
+            await self.on_receive(lease)
 
-    def abandon(self, vault: Vault, key: str) -> None:
+    def abandon(self, store_access: StoreAccess, key: str) -> None:
         """The same, of one that has ended otherwise than it should, and cannot wait."""
-        hold = self._find(vault, key)
-        if hold is not None and not hold.leaves:
-            hold.leaves = True
+        lease = self._find(store_access, key)
+        if lease is not None and not lease.leaves:
+            lease.leaves = True
             with contextlib.suppress(ActorDeadError):
-                self.actor_ref.tell(hold)
+                self.actor_ref.tell(lease)
 
-    async def on_receive(self, hold: Hold) -> None:
+    async def on_receive(self, lease: Lease) -> None:
         """Somebody leaves his place."""
-        hold.until = None
-        if not hold.is_in_place() or hold.desk.grant_next(hold.key):
+        lease.until = None
+        if not lease.is_in_place() or lease.desk.grant_next(lease.key):
             return
         try:
-            await hold.desk.vault.release(hold.key, hold.desk.owner)
+            await lease.desk.store_access.release(lease.key, lease.desk.owner)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its lease expires
-            logger.warning("The lease %r could not be given back, and expires in %g s: %s", hold.key, LEASE_SECONDS, error)
+            logger.warning("The lease %r could not be given back, and expires in %g s: %s", lease.key, LEASE_SECONDS, error)
         finally:
-            self._pass_on(hold)
+            self._pass_on(lease)
 
-    def _pass_on(self, hold: Hold) -> None:
-        desk = hold.desk
-        if not hold.is_in_place() or desk.grant_next(hold.key):
+    def _pass_on(self, lease: Lease) -> None:
+        desk = lease.desk
+        if not lease.is_in_place() or desk.grant_next(lease.key):
             return
-        del desk.holds[hold.key]
+        del desk.holds[lease.key]
         if not desk.holds:
-            del self._desks[desk.vault]
-        if not self._desks:
-            finish(self._cell)
+            del self._store_leases[desk.store_access]
+        if not self._store_leases:
+            stop_actor(self._cell)
 
-    def _find(self, vault: Vault, key: str) -> Hold | None:
-        return self._desks[vault].holds.get(key) if vault in self._desks else None
+    def _find(self, store_access: StoreAccess, key: str) -> Lease | None:
+        return self._store_leases[store_access].holds.get(key) if store_access in self._store_leases else None
 
-    async def _take(self, vault: Vault, key: str, hold: Hold, mark: str, busy: Busy) -> bool:
-        desk = hold.desk = self._desks.get(vault) or self._desks.setdefault(vault, _Desk(vault))
-        hold.key = key
+    async def _take(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
+        desk = lease.desk = self._store_leases.get(store_access) or self._store_leases.setdefault(store_access, StoreLeases(store_access))
+        lease.key = key
         if key not in desk.holds:
-            desk.holds[key] = hold  # before it is taken, so that it never seems to be nobody's
-        elif not await self._queue(hold, busy):
+            desk.holds[key] = lease  # before it is taken, so that it never seems to be nobody's
+        elif not await self._queue(lease, busy):
             return False
         try:
-            taken = await self._acquire(hold) or (busy != "reject" and await self._compete(hold, mark, busy))
+            taken = await self._acquire(lease) or (busy != "reject" and await self._compete(lease, mark, busy))
         except BaseException:
-            self.abandon(vault, key)  # the store may have it all the same
+            self.abandon(store_access, key)  # the store may have it all the same
             raise
         if not taken:
-            self._pass_on(hold)
+            self._pass_on(lease)
         return taken
 
-    async def _queue(self, hold: Hold, busy: Busy) -> bool:
+    async def _queue(self, lease: Lease, busy: Busy) -> bool:
         """Wait until those in front have had their turns. Who does not want to wait does so only for one that is leaving."""
-        desk, key = hold.desk, hold.key
+        desk, key = lease.desk, lease.key
         waiting, at_work = desk.waiting.get(key, ()), desk.holds[key]
         if len(waiting) >= _MOST_WAITING or (busy == "reject" and (waiting or not at_work.leaves)):
             return False
-        hold.granted = self._cell.system.loop.create_future()
-        desk.waiting.setdefault(key, deque()).append(hold)
-        if hold.preempts:
+        lease.granted = self._cell.system.loop.create_future()
+        desk.waiting.setdefault(key, deque()).append(lease)
+        if lease.preempts:
             at_work.preempt()
         try:
-            if not await hold.granted:
+            if not await lease.granted:
                 raise SystemDraining(_LEFT)
         except asyncio.CancelledError:
             line = desk.waiting.get(key, deque())
-            if hold.is_in_place():
-                self.abandon(desk.vault, key)  # it was granted in this very moment
-            elif hold in line:
-                line.remove(hold)
+            if lease.is_in_place():
+                self.abandon(desk.store_access, key)  # it was granted in this very moment
+            elif lease in line:
+                line.remove(lease)
             if not line:
                 desk.waiting.pop(key, None)
             raise
         return True
 
-    async def _acquire(self, hold: Hold) -> bool:
-        desk, started = hold.desk, self._cell.system.clock.monotonic()
-        taken = await desk.vault.acquire(hold.key, desk.owner)
-        if not hold.is_in_place():
+    async def _acquire(self, lease: Lease) -> bool:
+        desk, started = lease.desk, self._cell.system.clock.monotonic()
+        taken = await desk.store_access.acquire(lease.key, desk.owner)
+        if not lease.is_in_place():
             if taken:
-                await desk.vault.release(hold.key, desk.owner)
+                await desk.store_access.release(lease.key, desk.owner)
             raise SystemDraining(_LEFT)
         if taken:
-            hold.until = started + LEASE_SECONDS
+            lease.until = started + LEASE_SECONDS
             self._wait()
         return taken
 
-    async def _compete(self, hold: Hold, mark: str, busy: Busy) -> bool:
+    async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:
         """Wait until another process gives it back."""
-        vault, key = hold.desk.vault, hold.key
+        store_access, key = lease.desk.store_access, lease.key
         asked: str | None = None  # who was asked to end at once
         delay = _FIRST_LOOK
         try:
             while True:
-                if busy == "preempt" or hold.desk.is_wanted(key):
-                    holder = await vault.holder(key)
-                    if holder is not None and (holder != asked or await vault.get(mark) is None):
+                if busy == "preempt" or lease.desk.is_wanted(key):
+                    holder = await store_access.holder(key)
+                    if holder is not None and (holder != asked or await store_access.get(mark) is None):
                         asked = holder  # before it is written: it is taken back in any case
-                        await vault.set(mark, holder.encode())
+                        await store_access.set(mark, holder.encode())
                 waited = asyncio.Event()
                 timer = self._cell.system.clock.call_later(delay, waited.set)
                 try:
@@ -261,76 +261,76 @@ class LeaseKeeper(Actor):
                 finally:
                     timer.cancel()
                 delay = min(2 * delay, _LAST_LOOK)
-                if await self._acquire(hold):
+                if await self._acquire(lease):
                     return True
         finally:
             if asked is not None:
                 try:
-                    await vault.delete(mark)
+                    await store_access.delete(mark)
                 except Exception as error:  # noqa: BLE001 -- it costs nobody the turn
                     logger.warning("That somebody wants the lease %r could not be taken back: %s", key, error)
 
     # --- keeping ---
 
     def _wait(self) -> None:
-        if self._timer is None and self._desks:
-            late = any(desk.late for desk in self._desks.values())
+        if self._timer is None and self._store_leases:
+            late = any(desk.late for desk in self._store_leases.values())
             self._timer = self._cell.system.clock.call_later(_AGAIN if late else LEASE_SECONDS / 3, self._prolong)
 
     def _prolong(self) -> None:
         """Have each store prolong its leases; by themselves, because one that does not answer must cost nobody those in the others."""
         self._timer = None
         now = self._cell.system.clock.monotonic()
-        for desk in self._desks.values():
+        for desk in self._store_leases.values():
             desk.late = desk.late or desk.renewing
             if desk.late:
-                for hold in desk.holds.values():
-                    if hold.until is not None and hold.until - now <= _AGAIN:
-                        hold.lose()
-            holds = [hold for hold in desk.holds.values() if hold.until is not None]
+                for lease in desk.holds.values():
+                    if lease.until is not None and lease.until - now <= _AGAIN:
+                        lease.lose()
+            holds = [lease for lease in desk.holds.values() if lease.until is not None]
             if holds and not desk.renewing:
                 desk.renewing = True
                 self._begin(self._renew(desk, holds))
         self._wait()
 
-    async def _renew(self, desk: _Desk, holds: list[Hold]) -> None:
+    async def _renew(self, desk: StoreLeases, holds: list[Lease]) -> None:
         started = self._cell.system.clock.monotonic()
         try:
-            still = set(await desk.vault.renew([hold.key for hold in holds], desk.owner))
+            still = set(await desk.store_access.renew([lease.key for lease in holds], desk.owner))
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, nobody else must suffer from it
             logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(holds), error)
             desk.late = True
         else:
             desk.late = False
-            for hold in holds:
-                if hold.until is None or not hold.is_in_place():
+            for lease in holds:
+                if lease.until is None or not lease.is_in_place():
                     continue  # it was given back meanwhile, and may have been taken anew
-                if hold.key in still:
-                    hold.until = started + LEASE_SECONDS
+                if lease.key in still:
+                    lease.until = started + LEASE_SECONDS
                 else:
-                    hold.lose()
+                    lease.lose()
         finally:
             desk.renewing = False
 
     def _watch(self) -> None:
-        if self._looking is None and any(desk.may_be_wanted() for desk in self._desks.values()):
+        if self._looking is None and any(desk.may_be_wanted() for desk in self._store_leases.values()):
             self._looking = self._cell.system.clock.call_later(PREEMPT_SECONDS, self._look)
 
     def _look(self) -> None:
         self._looking = None
-        for desk in self._desks.values():
+        for desk in self._store_leases.values():
             if desk.may_be_wanted() and not desk.looking:
                 desk.looking = True
                 self._begin(self._look_for_others(desk))
         self._watch()
 
-    async def _look_for_others(self, desk: _Desk) -> None:
+    async def _look_for_others(self, desk: StoreLeases) -> None:
         try:
-            for key, mark in await desk.vault.wanted_sessions():
-                hold = desk.holds.get(key)
-                if hold is not None and await desk.vault.get(mark) == desk.owner.encode():
-                    await desk.vault.delete(mark)  # who still waits says so again; one who was lost ends no other turn
-                    hold.preempt()
+            for key, mark in await desk.store_access.wanted_sessions():
+                lease = desk.holds.get(key)
+                if lease is not None and await desk.store_access.get(mark) == desk.owner.encode():
+                    await desk.store_access.delete(mark)  # who still waits says so again; one who was lost ends no other turn
+                    lease.preempt()
         except Exception as error:  # noqa: BLE001 -- as above
             logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
         finally:
@@ -342,13 +342,13 @@ class LeaseKeeper(Actor):
     def on_stop(self) -> None:
         for timer in filter(None, (self._timer, self._looking)):
             timer.cancel()
-        for desk in self._desks.values():
-            for hold in (hold for waiting in desk.waiting.values() for hold in waiting):
-                if not hold.granted.done():
-                    hold.granted.set_result(False)
+        for desk in self._store_leases.values():
+            for lease in (lease for waiting in desk.waiting.values() for lease in waiting):
+                if not lease.granted.done():
+                    lease.granted.set_result(False)
             desk.holds.clear()
             desk.waiting.clear()
-        self._desks.clear()
+        self._store_leases.clear()
 
 
 def keeper_of(system: Host) -> LeaseKeeper:
@@ -364,7 +364,7 @@ def is_gone(owner: str, key: str) -> bool:
     process, _, _ = owner.rpartition("/")
     this = _process(os.getpid())
     if process == this:  # of one that it was forked from it has keepers, too, which know nothing any more
-        desk = _desks.get(owner)
+        desk = _store_leases.get(owner)
         return desk is None or key not in desk.holds
     host, _, rest = process.partition("/")
     here, _, _ = this.partition("/")

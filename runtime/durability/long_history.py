@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..codec.pack import pack, unpack
+from ..codec.packing import pack, unpack
 from ..errors import CheckpointError
-from .store_access import Vault, history_key
+from .store_access import StoreAccess, history_key
 
 __all__ = ["Segments"]
 
@@ -22,18 +22,18 @@ _LONG: Final = 64
 class Segments:
     """The pieces of one run's history."""
 
-    __slots__ = ("_vault", "stored")
+    __slots__ = ("_access", "stored")
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
+    def __init__(self, store_access: StoreAccess) -> None:
+        self._access = store_access
         self.stored: dict[str, int] = {}  # how much of each lane is in pieces
 
     async def shorten(self, image: dict[str, Any], run_id: str) -> None:
         """Take out of an image what is long; it was drawn without what is in pieces."""
         lanes = image["lanes"]
-        if sum(len(rows) for _, _, rows in lanes.values()) > _LONG and self._vault.has_journals:
+        if sum(len(rows) for _, _, rows in lanes.values()) > _LONG and self._access.has_journals:
             piece = {lane: (self.stored.get(lane, 0), rows) for lane, (_, _, rows) in lanes.items() if rows}
-            await self._vault.append(history_key(run_id), [pack(piece)])
+            await self._access.append(history_key(run_id), [pack(piece)])
             for lane, (start, rows) in piece.items():
                 self.stored[lane] = start + len(rows)
                 lanes[lane][2] = []
@@ -53,7 +53,7 @@ class Segments:
 
     async def _complete(self, image: dict[str, Any], run_id: str, counts: dict[str, int]) -> None:
         found: dict[str, list[Any]] = {}
-        for record in await self._vault.read(history_key(run_id)):
+        for record in await self._access.read(history_key(run_id)):
             for lane, (start, rows) in unpack(record).items():
                 found.setdefault(lane, [])[start:] = rows
         for lane, count in counts.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..codec.pack import pack
+from ..codec.packing import pack
 from ..data.chat import new_id
 from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
 from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
@@ -22,7 +22,7 @@ from .image import FORMAT, check_format, draw, rebuild
 from .journal import Journal, replay
 from .leases import LeaseKeeper, keeper_of
 from .long_history import Segments
-from .store_access import RESERVED, Vault, answered_key, journal_key, lease_key, open_key
+from .store_access import RESERVED, StoreAccess, answered_key, journal_key, lease_key, open_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..agent.run_state import RunState
     from ..clock import Clock
 
-__all__ = ["Keeping", "check_checkpoint_id"]
+__all__ = ["RunPersistence", "check_checkpoint_id"]
 
 _OPEN_SECONDS: Final = 30.0
 """How often it is said again that a run is not finished: a store may forget what is as old as that, but not what was written since."""
@@ -47,7 +47,7 @@ def check_checkpoint_id(checkpoint_id: str) -> str:
     return checkpoint_id
 
 
-class Keeping:
+class RunPersistence:
     """One run, as far as a store is concerned."""
 
     __slots__ = (
@@ -55,9 +55,8 @@ class Keeping:
         "_answering",
         "_clock",
         "_head",
-        "_is_behind",
+        "_image_covers_journal",
         "_is_lost",
-        "_is_whole",
         "_keeper",
         "_leased",
         "_lost",
@@ -66,31 +65,32 @@ class Keeping:
         "_opened",
         "_records",
         "_root",
+        "_save_in_progress",
         "checkpoint_id",
         "image",
         "journal",
         "recovered",
         "run_id",
         "segments",
-        "vault",
+        "store_access",
     )
 
-    def __init__(self, vault: Vault, root: Node, run_id: str, checkpoint_id: str, *, steps: bool) -> None:
-        self.vault = vault
+    def __init__(self, store_access: StoreAccess, root: Node, run_id: str, checkpoint_id: str, *, steps: bool) -> None:
+        self.store_access = store_access
         self._root = root
         self.run_id = run_id
         self.checkpoint_id = checkpoint_id
         self.journal = Journal() if steps else None
-        self.segments = Segments(vault)
+        self.segments = Segments(store_access)
         self.image: dict[str, Any] | None = None  # from which it is to go on, if that is known already
         self.recovered = False  # whether it goes on without having been interrupted
         self._records = 0  # how many the journal holds
-        self._is_whole = True  # whether the image is made of all of them
+        self._image_covers_journal = True  # whether the image is made of all of them
         self._number: int | None = None  # of the last save; None if it is not known yet whether there is one under that id
         self._head: bytes | None = None  # the last save itself
         self._answer: str | None = None  # what says that the interrupt was answered from which it is to go on
         self._answering: str | None = None  # the same, since it does: its first step writes that
-        self._is_behind = False  # whether the journal says more of saves than there are
+        self._save_in_progress = False  # whether the journal says more of saves than there are
         self._keeper: LeaseKeeper | None = None
         self._leased: str | None = None  # the lease that is held
         self._is_lost = False  # whether somebody else has it now
@@ -111,7 +111,7 @@ class Keeping:
         self.journal.start(draw(state, self._root))
         problems = await _problems(self._open(), self.flush(state), self._look_for_saves())
         if any(problems) and problems[0] is None:
-            await self.vault.delete(open_key(self._root.name, self.run_id))  # whoever began it is told that it has not begun
+            await self.store_access.delete(open_key(self._root.name, self.run_id))  # whoever began it is told that it has not begun
         _raise_first(problems)
 
     async def lease(self, system: Host) -> bool:
@@ -119,7 +119,7 @@ class Keeping:
         key = lease_key(self.run_id)
         self._keeper = keeper_of(system)
         self._clock = system.clock
-        taken = await self._keeper.take(self.vault, key, self._lose)
+        taken = await self._keeper.take(self.store_access, key, self._lose)
         self._leased = key if taken else None
         return taken
 
@@ -137,11 +137,11 @@ class Keeping:
     async def _open(self) -> None:
         self._opened = True
         self._open_until = math.inf if self._clock is None else self._clock.monotonic() + _OPEN_SECONDS
-        await self.vault.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
+        await self.store_access.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
 
     async def _look_for_saves(self) -> dict[str, Any] | None:
         """Get the last save."""
-        self._head = await self.vault.get(self.checkpoint_id)
+        self._head = await self.store_access.get(self.checkpoint_id)
         found = None if self._head is None else read_checkpoint(self.checkpoint_id, self._head)
         self._number = 0 if found is None else found["number"]
         return found
@@ -152,9 +152,9 @@ class Keeping:
         """Find the checkpoint that is to be resumed, be the only one who does, and get its image."""
         self.when_lost(lost)
         name, number = split_id(self.checkpoint_id)
-        head = await self.vault.get(name)
+        head = await self.store_access.get(name)
         if head is None and number is not None:
-            whole = await self.vault.get(self.checkpoint_id)
+            whole = await self.store_access.get(self.checkpoint_id)
             if whole is not None:
                 name, number, head = self.checkpoint_id, None, whole
         if head is None:
@@ -166,7 +166,7 @@ class Keeping:
             if not await self.lease(system):
                 msg = f"checkpoint {name!r} is already answered: somebody else is continuing it at this moment, or the run is still alive."
                 raise ResumeError(msg, run=self.run_id)
-            now, answered = await self.vault.get_both(name, answered_key(found["run"], found["number"]))
+            now, answered = await self.store_access.get_both(name, answered_key(found["run"], found["number"]))
             if now == head and answered is None:
                 self._head, self._number = head, found["number"]
                 self._opened = bool(found.get("open"))
@@ -186,7 +186,7 @@ class Keeping:
         """Go on from an earlier save, or from one that was answered: as another run."""
         found = read_checkpoint(name, head)
         if found["number"] != number:
-            earlier = await self.vault.get(numbered_id(name, number))
+            earlier = await self.store_access.get(numbered_id(name, number))
             if earlier is None:
                 msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
                 raise CheckpointNotFound(msg)
@@ -195,7 +195,7 @@ class Keeping:
         self.run_id = self.image["run"] = new_id()
         self.image["fresh"] = None  # what it says does not go into the session in which it began
         self.checkpoint_id = f"{name}@{number}~{self.run_id[:8]}"
-        self.segments = Segments(self.vault)
+        self.segments = Segments(self.store_access)
         self._number = 0
         self._records = 0
 
@@ -209,14 +209,14 @@ class Keeping:
                 msg = f"checkpoint {self.checkpoint_id!r} is damaged: {error}"
                 raise CheckpointError(msg) from error
         else:
-            records = await self.vault.read(journal_key(found["journal"]))
+            records = await self.store_access.read(journal_key(found["journal"]))
             count = found["records"]
             if len(records) < count:
                 msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
                 raise CheckpointError(msg, run=found["run"])
             image = replay(records[:count])
             self._records = len(records)
-            self._is_whole = count == len(records)  # behind it is what somebody wanted who was lost before his first step
+            self._image_covers_journal = count == len(records)  # behind it is what somebody wanted who was lost before his first step
         return image
 
     def restore(self, state: RunState) -> None:
@@ -226,7 +226,7 @@ class Keeping:
         state.context.run_id = self.run_id
         rebuild(image, state, self._root)
         if self.journal is not None:
-            if self._records and self._is_whole:
+            if self._records and self._image_covers_journal:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(state, self._root))
@@ -246,20 +246,20 @@ class Keeping:
         """Get the image of a run that nobody works on any more. Returns False if there is nothing to continue."""
         self.recovered = self._opened = True
         if self.journal is None:
-            head = await self.vault.get(self.checkpoint_id)
+            head = await self.store_access.get(self.checkpoint_id)
             if head is None:
                 return False
             found = read_checkpoint(self.checkpoint_id, head)
             self._head, self._number = head, found["number"]
             if not found.get("open"):
                 return False  # it was continued, and waits for something by now
-            answered = await self.vault.get(answered_key(self.run_id, found["number"]))
+            answered = await self.store_access.get(answered_key(self.run_id, found["number"]))
             if found["run"] != self.run_id or answered is not None:
                 return False
             self._answer = answered_key(self.run_id, found["number"])
             self.image = await self._image_of(found)
             return True
-        records = await self.vault.read(journal_key(self.run_id))
+        records = await self.store_access.read(journal_key(self.run_id))
         if not records:
             return False
         self.image = replay(records)
@@ -271,11 +271,11 @@ class Keeping:
         elif mark is not None and mark[0] == "resumed":
             if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]):
                 answer = answered_key(self.run_id, mark[1])
-                if await self.vault.get(answer) is None:
+                if await self.store_access.get(answer) is None:
                     self._answer = answer  # whoever gave it was lost before his first step; it counts from now on
         elif mark is not None:
             if mark[0] in ("interrupted", "cancelled") and mark[1] > (self._number or 0):
-                await self._save(mark[1], self._place())  # it had come so far, and no further
+                await self._save(mark[1], self._journal_position())  # it had come so far, and no further
             return False
         return True
 
@@ -288,17 +288,17 @@ class Keeping:
             await self._check()
         if self._answering is not None:
             key, self._answering = self._answering, None
-            if not await self.vault.create(key, b"\x01"):
+            if not await self.store_access.create(key, b"\x01"):
                 raise self._answered_meanwhile()
         if record is not None:
             self._records += 1
-            await self.vault.append(journal_key(self.run_id), [record])
+            await self.store_access.append(journal_key(self.run_id), [record])
             if self._opened and self._clock is not None and self._clock.monotonic() > self._open_until:
                 await self._open()
 
     async def _check(self) -> None:
         """Raise, if somebody else may work on it by now: then nothing may be written any more."""
-        if self._leased is None or self._keeper is None or await self._keeper.still_has(self.vault, self._leased, ask=False):
+        if self._leased is None or self._keeper is None or await self._keeper.still_has(self.store_access, self._leased, ask=False):
             return
         self._lose()
         msg = f"run {self.run_id} is not this process's any more: its lease has expired meanwhile, and somebody else may continue it."
@@ -318,34 +318,34 @@ class Keeping:
         if self._number is None:
             await self._look_for_saves()
         number = (self._number or 0) + 1
-        self._is_behind = True
+        self._save_in_progress = True
         if self.journal is not None:
             self.journal.mark(kind, number)
             await self.flush(state, ahead=ahead)
-            await self._save(number, self._place())
+            await self._save(number, self._journal_position())
         else:
             answering, self._answering = self._answering, None
-            if answering is not None and await self.vault.get(answering) is not None:
+            if answering is not None and await self.store_access.get(answering) is not None:
                 raise self._answered_meanwhile()
             assert image is not None
             await self.segments.shorten(image, self.run_id)
             await self._save(number, {"image": image, "open": kind == "drained"})
             if answering is not None:
-                await self.vault.create(answering, b"\x01")  # not before: lost in between, it would wait for nothing
-        self._is_behind = False
+                await self.store_access.create(answering, b"\x01")  # not before: lost in between, it would wait for nothing
+        self._save_in_progress = False
         if kind == "drained":
             await self._open()
         elif kind == "interrupted":
             await _problems(self.finish(unfinished=False))  # whoever sees it may go on at once
 
-    def _place(self) -> dict[str, Any]:
+    def _journal_position(self) -> dict[str, Any]:
         return {"journal": self.run_id, "records": self._records}
 
     async def _save(self, number: int, content: dict[str, Any]) -> None:
         checkpoint = pack({"checkpoint": FORMAT, "number": number, "run": self.run_id, "agent": self._root.name, **content})
         if self._head is not None and self._number:
-            await self.vault.set(numbered_id(self.checkpoint_id, self._number), self._head)
-        await self.vault.set(self.checkpoint_id, checkpoint)
+            await self.store_access.set(numbered_id(self.checkpoint_id, self._number), self._head)
+        await self.store_access.set(self.checkpoint_id, checkpoint)
         self._head, self._number = checkpoint, number
 
     # --- the end ---
@@ -357,11 +357,11 @@ class Keeping:
                 return
             await self._check()
             if self._answering is not None:
-                await self.vault.create(self._answering, b"\x01")  # it has come to its end without a step
-            if self._opened and not (self.journal is not None and self._is_behind):
+                await self.store_access.create(self._answering, b"\x01")  # it has come to its end without a step
+            if self._opened and not (self.journal is not None and self._save_in_progress):
                 if self.journal is not None and not self._number:
-                    await self.vault.delete(journal_key(self.run_id))  # nobody can go back to it
-                await self.vault.delete(open_key(self._root.name, self.run_id))
+                    await self.store_access.delete(journal_key(self.run_id))  # nobody can go back to it
+                await self.store_access.delete(open_key(self._root.name, self.run_id))
                 self._opened = False  # from now on it is somebody else's to say
         finally:
             await self.close()
@@ -370,13 +370,13 @@ class Keeping:
         """Work on it no more."""
         key, self._leased = self._leased, None
         if key is not None and self._keeper is not None:
-            await self._keeper.give_back(self.vault, key)
+            await self._keeper.give_back(self.store_access, key)
 
     def abandon(self) -> None:
         """The same, of a run that has ended otherwise than it should: there is no time to wait."""
         key, self._leased = self._leased, None
         if key is not None and self._keeper is not None:
-            self._keeper.abandon(self.vault, key)
+            self._keeper.abandon(self.store_access, key)
 
     @property
     def is_held(self) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from ..codec.pack import unpack
+from ..codec.packing import unpack
 from ..errors import CheckpointError
 from ..log import logger
 from .image import check_image
-from .persistence import Keeping
-from .store_access import Vault, open_prefix
+from .persistence import RunPersistence
+from .store_access import StoreAccess, open_prefix
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -27,51 +27,51 @@ _AT_ONCE: Final = 200
 _LONGEST_ID: Final = 2000
 
 
-async def find_unfinished(vault: Vault, root: Node, system: Host) -> list[Keeping]:
+async def find_unfinished(store_access: StoreAccess, root: Node, system: Host) -> list[RunPersistence]:
     """The runs of that agent which are not finished, and which nobody works on: from here on this process does."""
     prefix = open_prefix(root.name)
-    keys = await vault.keys(prefix)
-    found: list[Keeping] = []
+    keys = await store_access.keys(prefix)
+    found: list[RunPersistence] = []
     try:
         for start in range(0, len(keys), _AT_ONCE):
-            claims = [_claim(vault, root, system, key, key[len(prefix) :], found) for key in keys[start : start + _AT_ONCE]]
+            claims = [_claim(store_access, root, system, key, key[len(prefix) :], found) for key in keys[start : start + _AT_ONCE]]
             problems = await asyncio.gather(*claims, return_exceptions=True)
             for problem in filter(None, problems):
                 raise problem  # noqa: TRY301 -- as what it would be without the others
     except BaseException:
-        for keeping in found:
-            keeping.abandon()  # nobody goes on with them here: others may
+        for persistence in found:
+            persistence.abandon()  # nobody goes on with them here: others may
         raise
-    return sorted(found, key=lambda keeping: keeping.run_id)
+    return sorted(found, key=lambda persistence: persistence.run_id)
 
 
-async def _claim(vault: Vault, root: Node, system: Host, key: str, run_id: str, found: list[Keeping]) -> None:
+async def _claim(store_access: StoreAccess, root: Node, system: Host, key: str, run_id: str, found: list[RunPersistence]) -> None:
     """Be the one who goes on with a run, unless somebody else does, or there is nothing to go on with."""
     try:
-        mark = await vault.get(key)
+        mark = await store_access.get(key)
         if mark is None:
             return
-        keeping = _marked(vault, root, run_id, unpack(mark))
-        if not await keeping.lease(system):
+        persistence = _marked(store_access, root, run_id, unpack(mark))
+        if not await persistence.lease(system):
             return
         try:
             # Whoever had it until now may just have finished it.
-            if await vault.get(key) is not None and await keeping.read_unfinished():
-                assert keeping.image is not None
-                check_image(keeping.image, root)
-                found.append(keeping)
+            if await store_access.get(key) is not None and await persistence.read_unfinished():
+                assert persistence.image is not None
+                check_image(persistence.image, root)
+                found.append(persistence)
             else:
-                await keeping.finish(unfinished=False)
+                await persistence.finish(unfinished=False)
         except BaseException:
-            await keeping.close()
+            await persistence.close()
             raise
     except CheckpointError as error:
         logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
 
 
-def _marked(vault: Vault, root: Node, run_id: str, said: Any) -> Keeping:
+def _marked(store_access: StoreAccess, root: Node, run_id: str, said: Any) -> RunPersistence:
     """The run of which that is said."""
     checkpoint_id, steps = (said.get("checkpoint"), said.get("steps")) if isinstance(said, dict) else (None, None)
     if not isinstance(checkpoint_id, str) or not 0 < len(checkpoint_id) <= _LONGEST_ID or type(steps) is not bool:
         raise CheckpointError("what says that it is not finished is damaged.")
-    return Keeping(vault, root, run_id, checkpoint_id, steps=steps)
+    return RunPersistence(store_access, root, run_id, checkpoint_id, steps=steps)

@@ -16,7 +16,7 @@ from ..errors import CheckpointError, StoreError, UsageError, text_of
 from ..stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
 from .leases import LEASE_SECONDS, is_gone
 
-__all__ = ["RESERVED", "Vault", "answered_key", "history_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
+__all__ = ["RESERVED", "StoreAccess", "answered_key", "history_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ _JOURNAL: Final = ("append", "read", "keys")
 _LEASES: Final = ("acquire", "renew", "release", "holder")
 
 
-class Vault:
+class StoreAccess:
     """One store."""
 
     __slots__ = ("_leases", "_own", "has_journals", "store")
@@ -96,7 +96,7 @@ class Vault:
         self._leases: Any = store if all(callable(getattr(store, name, None)) for name in _LEASES) else _lease_store_beside(store)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vault) and other.store is self.store
+        return isinstance(other, StoreAccess) and other.store is self.store
 
     def __hash__(self) -> int:
         return id(self.store)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, UsageError
-from ..maybe_await import settled
+from ..maybe_await import maybe_await
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
 from .streaming import model_for_run, stream_of
@@ -38,9 +38,9 @@ class FailoverModel:
         if not self._models:
             msg = "FailoverModel: models is empty; give at least one, as in FailoverModel([first, second])."
             raise UsageError(msg)
-        for place, model in enumerate(self._models):
+        for index, model in enumerate(self._models):
             if not callable(getattr(model, "generate", None)):
-                msg = f"FailoverModel: models[{place}]={model!r} is no chat model: it has no method generate."
+                msg = f"FailoverModel: models[{index}]={model!r} is no chat model: it has no method generate."
                 raise UsageError(msg)
         self._should_failover = should_failover
         self._first = 0
@@ -57,32 +57,32 @@ class FailoverModel:
 
     async def generate(self, request: ModelRequest) -> Message:
         failed: list[tuple[int, Exception]] = []
-        for place in self._order():
+        for index in self._order():
             try:
-                reply = await self._models[place].generate(request)
+                reply = await self._models[index].generate(request)
             except Exception as error:
-                failed.append((place, error))
+                failed.append((index, error))
                 if not await self._goes_on(failed):
                     raise
             else:
-                return self._answered(place, reply, failed)
+                return self._answered(index, reply, failed)
         raise AssertionError  # the last one answers or raises
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         failed: list[tuple[int, Exception]] = []
-        for place in self._order():
+        for index in self._order():
             shown = False
             try:
-                async with aclosing(stream_of(self._models[place], request)) as items:
+                async with aclosing(stream_of(self._models[index], request)) as items:
                     async for item in items:
                         if isinstance(item, Message):
-                            yield self._answered(place, item, failed)
+                            yield self._answered(index, item, failed)
                             return
                         shown = not isinstance(item, ModelRetry)
                         yield item
                 _raise_unfinished()
             except Exception as error:
-                failed.append((place, error))
+                failed.append((index, error))
                 if not await self._goes_on(failed):
                     raise
             if shown:
@@ -93,9 +93,9 @@ class FailoverModel:
         first = self._first
         return [*range(first, len(self._models)), *range(first)]
 
-    def _answered(self, place: int, reply: Message, failed: list[tuple[int, Exception]]) -> Message:
+    def _answered(self, index: int, reply: Message, failed: list[tuple[int, Exception]]) -> Message:
         if self._remembers:
-            self._first = place
+            self._first = index
         counted = [usage for _, error in failed if (usage := usage_of(error)) is not None]
         return replace(reply, usage=sum(counted, reply.usage or Usage())) if counted else reply
 
@@ -107,10 +107,10 @@ class FailoverModel:
                 verdict: object = isinstance(error, ModelError | TimeoutError | ConnectionError)
             else:
                 verdict = self._should_failover(error)
-            if await settled(verdict):
+            if await maybe_await(verdict):
                 return True
-        for place, other in failed[:-1]:
-            error.add_note(f"Before it, models[{place}] ({self._models[place]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")
+        for index, other in failed[:-1]:
+            error.add_note(f"Before it, models[{index}] ({self._models[index]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")
         return False
 
 

@@ -69,12 +69,12 @@ def _delta(kind: str, event: Any, pieces: ToolCallMerger) -> MessageDelta | None
         return MessageDelta(pick(event, "delta") or "")
     if kind in _REASONING:
         return MessageDelta(reasoning=pick(event, "delta") or "")
-    place = pick(event, "output_index")
+    index = pick(event, "output_index")
     if kind == "response.function_call_arguments.delta":
-        return MessageDelta(tool_calls=(pieces.add(place, "", "", pick(event, "delta") or ""),))
+        return MessageDelta(tool_calls=(pieces.add(index, "", "", pick(event, "delta") or ""),))
     item = pick(event, "item")
     if kind == "response.output_item.added" and pick(item, "type") == "function_call":
-        return MessageDelta(tool_calls=(pieces.add(place, pick(item, "call_id") or "", pick(item, "name") or "", pick(item, "arguments") or ""),))
+        return MessageDelta(tool_calls=(pieces.add(index, pick(item, "call_id") or "", pick(item, "name") or "", pick(item, "arguments") or ""),))
     return None
 
 

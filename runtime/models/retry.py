@@ -15,7 +15,7 @@ from typing import TypeAlias
 from ..backoff import Backoff
 from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
-from ..maybe_await import settled
+from ..maybe_await import maybe_await
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .streaming import model_for_run, stream_of
 
@@ -110,7 +110,7 @@ class RetryModel:
         if self._should_retry is None:
             return outcome.retryable if isinstance(outcome, ModelError) else isinstance(outcome, TimeoutError | ConnectionError)
         verdict = self._should_retry(outcome)
-        return bool(await settled(verdict))
+        return bool(await maybe_await(verdict))
 
     async def _pause(self, outcome: Exception | Message, attempt: int, spent: Usage | None) -> None:
         """Wait for the next attempt; if there is none, raise."""

@@ -66,8 +66,8 @@ class ScriptedModel:
 
     def __init__(self, script: Iterable[Line] = (), delay: float = 0.0) -> None:
         lines = (script,) if isinstance(script, str | Message | ToolCalls | BaseException) else tuple(script)
-        for place, line in enumerate(lines):
-            _check(line, f"script[{place}]")
+        for index, line in enumerate(lines):
+            _check(line, f"script[{index}]")
         if not delay >= 0:
             msg = f"ScriptedModel: delay={delay} is a span of seconds, and must not be negative."
             raise UsageError(msg)
@@ -84,14 +84,14 @@ class ScriptedModel:
         if self._delay:
             await asyncio.sleep(self._delay)
         with self._lock:  # so that the requests stand in the order of the lines
-            place = len(self.requests)
+            index = len(self.requests)
             self.requests.append(request)
-        if place >= len(self._lines):
-            raise self._beyond(request, place)
-        line = self._lines[place]
+        if index >= len(self._lines):
+            raise self._beyond(request, index)
+        line = self._lines[index]
         if type(line) is Message:
             return line
-        return await self._reply(line, request, place)
+        return await self._reply(line, request, index)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """The text word by word, the calls in two pieces each, then the whole message."""
@@ -110,11 +110,11 @@ class ScriptedModel:
         """Fail if there are lines that no call has used."""
         used = len(self.requests)
         if used < len(self._lines):
-            left = "\n".join(f"  script[{place}]: {line!r}" for place, line in enumerate(self._lines) if place >= used)
+            left = "\n".join(f"  script[{index}]: {line!r}" for index, line in enumerate(self._lines) if index >= used)
             msg = f"ScriptedModel: {used} of {len(self._lines)} lines were used. Left:\n{left}"
             raise AssertionError(msg)
 
-    async def _reply(self, line: Any, request: ModelRequest, place: int) -> Message:
+    async def _reply(self, line: Any, request: ModelRequest, index: int) -> Message:
         if isinstance(line, type):
             line = line()
         elif callable(line):
@@ -122,7 +122,7 @@ class ScriptedModel:
             if inspect.isawaitable(line):
                 line = await line
             if not isinstance(line, str | Message | ToolCalls | BaseException):
-                msg = f"ScriptedModel: the function in script[{place}] made {line!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
+                msg = f"ScriptedModel: the function in script[{index}] made {line!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
                 raise UsageError(msg)
         if isinstance(line, str):
             return Message("assistant", line)
@@ -130,16 +130,16 @@ class ScriptedModel:
             return line.message(self._ids)
         if isinstance(line, BaseException):
             raise line
-        _check(line, f"what the function in script[{place}] made")
+        _check(line, f"what the function in script[{index}] made")
         message: Message = line
         return message
 
-    def _beyond(self, request: ModelRequest, place: int) -> UsageError:
+    def _beyond(self, request: ModelRequest, index: int) -> UsageError:
         shown = "\n".join(f"  {_shown(message)}" for message in request.messages[-5:])
         earlier = f"  ... and {len(request.messages) - 5} before\n" if len(request.messages) > 5 else ""  # noqa: PLR2004 -- the last five are shown
         tools = ", ".join(tool.name for tool in request.tools) or "none"
         return UsageError(
-            f"ScriptedModel: call {place + 1} goes beyond the script, which has {len(self._lines)} lines, all of them used. "
+            f"ScriptedModel: call {index + 1} goes beyond the script, which has {len(self._lines)} lines, all of them used. "
             f"Add a line for it, or find out why it was made. Its messages:\n{earlier}{shown}\nIts tools: {tools}"
         )
 

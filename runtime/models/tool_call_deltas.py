@@ -18,10 +18,10 @@ __all__ = ["ToolCallMerger", "arguments_text", "with_unique_ids"]
 class _Open:
     """A call that is being put together. `given` is the id as the provider wrote it, `id` the one that it has here."""
 
-    __slots__ = ("arguments", "given", "id", "name", "place")
+    __slots__ = ("arguments", "given", "id", "index", "name")
 
-    def __init__(self, place: int, given: str, unique: str) -> None:
-        self.place = place
+    def __init__(self, index: int, given: str, unique: str) -> None:
+        self.index = index
         self.given = given
         self.id = unique
         self.name = ""
@@ -50,7 +50,7 @@ class ToolCallMerger:
             more = name
             call.name += name
         call.arguments += arguments
-        return ToolCallDelta(call.place, call.id if is_new else "", more, arguments)
+        return ToolCallDelta(call.index, call.id if is_new else "", more, arguments)
 
     def calls(self) -> tuple[ToolCall, ...]:
         return tuple(ToolCall(call.id, call.name, call.arguments or "{}") for call in self._calls)

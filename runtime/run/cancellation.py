@@ -15,12 +15,12 @@ from ..clock import Clock, Timer
 from ..data.interrupt import InterruptContext
 
 if TYPE_CHECKING:
-    from ..agent.invocation import Invocation, Seat
+    from ..agent.invocation import Assignment, Invocation
 
-__all__ = ["Wish", "stopped_at"]
+__all__ = ["PendingStop", "stopped_at"]
 
 
-class Wish:
+class PendingStop:
     """That a run is to end at a safe point."""
 
     __slots__ = ("_at", "_clock", "_timer", "mode", "reason", "unfinished")
@@ -51,7 +51,7 @@ class Wish:
             self._timer = None
 
 
-def stopped_at(root: Seat, live: Iterable[Invocation]) -> tuple[InterruptContext, ...]:
+def stopped_at(root: Assignment, live: Iterable[Invocation]) -> tuple[InterruptContext, ...]:
     """Where a run stood, and goes on from if it is kept: each agent that was at work by itself, and whatever waits for an answer already."""
     contexts: list[InterruptContext] = []
     known = list(walk(root))
@@ -67,7 +67,7 @@ def _in_order(live: Iterable[Invocation]) -> Iterator[Invocation]:
     """Agents at work, those above first: for a run that is kept nowhere does not note who has cast whom."""
     below: dict[str | None, list[Invocation]] = {}
     for invocation in live:
-        below.setdefault(None if invocation.seat.parent is None else invocation.seat.parent.id, []).append(invocation)
+        below.setdefault(None if invocation.assignment.parent is None else invocation.assignment.parent.id, []).append(invocation)
     stack = below.get(None, [])[::-1]
     while stack:
         invocation = stack.pop()

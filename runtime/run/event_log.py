@@ -19,41 +19,41 @@ from ..errors import AgentError, UnderstudyError, text_of
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
-    from ..agent.invocation import Invocation, Seat
+    from ..agent.invocation import Assignment, Invocation
     from ..agent.run_state import RunState
-    from ..durability.persistence import Keeping
+    from ..durability.persistence import RunPersistence
 
-__all__ = ["Ledger"]
+__all__ = ["EventLog"]
 
 
-class Ledger:
+class EventLog:
     """The book of one run."""
 
-    __slots__ = ("_unshown", "context", "held", "keeping", "record", "state")
+    __slots__ = ("_unshown", "context", "deferred", "persistence", "record", "state")
 
-    def __init__(self, state: RunState, record: RunRecord, keeping: Keeping | None) -> None:
+    def __init__(self, state: RunState, record: RunRecord, persistence: RunPersistence | None) -> None:
         self.state = state
         self.context = state.context
         self.record = record
-        self.keeping = keeping  # None: nothing of it is kept anywhere
-        self.held: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
+        self.persistence = persistence  # None: nothing of it is kept anywhere
+        self.deferred: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
         self._unshown: list[AgentEvent] = []  # what has to be in the store first
 
     def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
         """Stamp, record, show; or have it wait to be shown."""
-        node, seat, context, keeping = invocation.node, invocation.seat, self.context, self.keeping
+        node, assignment, context, persistence = invocation.node, invocation.assignment, self.context, self.persistence
         action: Action | None = event.action
-        if keeping is not None or node.agent.on_failure is not None:
+        if persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
         if type(action) is Interrupted:
             return self._hold(invocation, event, action)
         if type(action) is BreakLoop:
-            action = BreakLoop(node.name, done=seat.loop is not None, iteration=seat.loop)
+            action = BreakLoop(node.name, done=assignment.loop is not None, iteration=assignment.loop)
         error = event.error
         if error is not None and event.delta is None:
             error = self.attributed(error, node)
-        scope = seat.scope
-        if scope.shown:
+        dialogue = assignment.dialogue
+        if dialogue.shown:
             self.state.seq += 1  # the consumer sees no gaps
         stamped = stamp(event, node.name, invocation.run_path, action, error, self.state.seq, time(), context.run_id, invocation.id)
         message = event.message
@@ -61,7 +61,7 @@ class Ledger:
         if said:
             assert message is not None
             invocation.messages.append(message)
-            invocation.last_message = scope.last_message = message
+            invocation.last_message = dialogue.last_message = message
             if message.usage is not None:
                 context.usage += message.usage
             invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
@@ -69,14 +69,14 @@ class Ledger:
                 invocation.answers = {key: answer for key, answer in invocation.answers.items() if key != message.tool_call_id}
         if action is not None or error is not None:
             _heed(invocation, stamped)
-        if keeping is not None and keeping.must_write and event.delta is None:
-            if keeping.journal is not None:
-                keeping.journal.event(stamped, invocation, said=said)
-            if scope.shown:
+        if persistence is not None and persistence.must_write and event.delta is None:
+            if persistence.journal is not None:
+                persistence.journal.event(stamped, invocation, said=said)
+            if dialogue.shown:
                 self._unshown.append(stamped)
             else:
                 self._unshown.append(_NOT_SHOWN)
-        elif scope.shown:
+        elif dialogue.shown:
             self.record.show(stamped)
         return stamped
 
@@ -89,10 +89,10 @@ class Ledger:
 
     async def flush(self) -> None:
         """Write it, and show it. What could not be written is not shown."""
-        assert self.keeping is not None
+        assert self.persistence is not None
         unshown, self._unshown = self._unshown, []
         try:
-            await self.keeping.flush(self.state)
+            await self.persistence.flush(self.state)
         except BaseException:
             self.state.seq = self.record.last_seq  # the consumer sees no gap
             raise
@@ -102,9 +102,9 @@ class Ledger:
 
     def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
         """An interrupt is shown when nothing else is under way: only then is there something to go on from. It stands for those of the agents below."""
-        seat = invocation.seat
-        self.drop_held(seat)
-        known = {name for below in walk(seat) for name in below.pending or ()}
+        assignment = invocation.assignment
+        self.drop_deferred(assignment)
+        known = {name for below in walk(assignment) for name in below.pending or ()}
         own = invocation.pending or {}
         wanted = {context.id for context in action.contexts}
         pending = {name: one for name, one in own.items() if name in wanted}
@@ -113,24 +113,24 @@ class Ledger:
                 pending[context.id] = Pending(context)
         invocation.pending = pending or None
         invocation.outcome = Outcome("interrupted", contexts=action.contexts)
-        if seat.scope.shown and seat.scope.recorded:
-            self.held.append((invocation, event))
-        if self.keeping is not None and self.keeping.journal is not None:
-            self.keeping.journal.touch(invocation)
+        if assignment.dialogue.shown and assignment.dialogue.recorded:
+            self.deferred.append((invocation, event))
+        if self.persistence is not None and self.persistence.journal is not None:
+            self.persistence.journal.touch(invocation)
         return event
 
-    def drop_held(self, seat: Seat) -> None:
+    def drop_deferred(self, assignment: Assignment) -> None:
         """The interrupts of the agents in that seat and below are somebody else's to show, or nobody's."""
-        if self.held:
-            self.held = [(invocation, event) for invocation, event in self.held if not _is_under(invocation, seat)]
+        if self.deferred:
+            self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
 
-    def release_held(self, before: Exception | None) -> tuple[InterruptContext, ...]:
+    def release_deferred(self, before: Exception | None) -> tuple[InterruptContext, ...]:
         """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
         if before is not None:
             self.say(before)
         contexts: list[InterruptContext] = []
-        held, self.held = self.held, []
-        for invocation, event in held:
+        deferred, self.deferred = self.deferred, []
+        for invocation, event in deferred:
             action = event.action
             assert isinstance(action, Interrupted)
             contexts += action.contexts
@@ -165,11 +165,11 @@ class Ledger:
 _NOT_SHOWN = AgentEvent()
 
 
-def _is_under(invocation: Invocation, seat: Seat) -> bool:
-    at: Seat | None = invocation.seat
-    while at is not None and at is not seat:
-        at = at.parent.seat if at.parent is not None else None
-    return at is seat
+def _is_under(invocation: Invocation, assignment: Assignment) -> bool:
+    at: Assignment | None = invocation.assignment
+    while at is not None and at is not assignment:
+        at = at.parent.assignment if at.parent is not None else None
+    return at is assignment
 
 
 def _heed(invocation: Invocation, event: AgentEvent) -> None:

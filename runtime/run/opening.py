@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..agent.invocation import walk
 from ..agent.run_messages import LOST, CancelRun
 from ..durability.answers import Answers
-from ..durability.persistence import Keeping
+from ..durability.persistence import RunPersistence
 from ..sessions.turn import Turn
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from .event_log import Ledger
+    from .event_log import EventLog
 
 __all__ = ["Beginning", "Resuming"]
 
@@ -27,40 +27,40 @@ class Beginning:
 
     __slots__ = ()
 
-    async def __call__(self, ledger: Ledger, system: Host, stop: Callable[[CancelRun], object]) -> None:
-        if ledger.record.turn is not None:
-            await ledger.record.turn.begin(ledger.state, system, stop)
-        keeping = ledger.keeping
-        if keeping is not None and keeping.journal is not None:
-            await keeping.begin(ledger.state, system, partial(stop, LOST))
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> None:
+        if event_log.record.turn is not None:
+            await event_log.record.turn.begin(event_log.state, system, stop)
+        persistence = event_log.persistence
+        if persistence is not None and persistence.journal is not None:
+            await persistence.begin(event_log.state, system, partial(stop, LOST))
 
 
 class Resuming:
     """Of a run that comes from a store."""
 
-    __slots__ = ("_answers", "_keeping")
+    __slots__ = ("_answers", "_persistence")
 
-    def __init__(self, keeping: Keeping, answers: Answers | None) -> None:
-        self._keeping = keeping
+    def __init__(self, persistence: RunPersistence, answers: Answers | None) -> None:
+        self._persistence = persistence
         self._answers = answers  # None: it was not interrupted
 
-    async def __call__(self, ledger: Ledger, system: Host, stop: Callable[[CancelRun], object]) -> None:
-        keeping, answers = self._keeping, self._answers
-        asked = ledger.context.session.to_dict()
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> None:
+        persistence, answers = self._persistence, self._answers
+        asked = event_log.context.session.to_dict()
         if answers is not None:
-            await keeping.load(system, partial(stop, LOST))
+            await persistence.load(system, partial(stop, LOST))
         else:
-            keeping.when_lost(partial(stop, LOST))
-        keeping.restore(ledger.state)
-        state, record = ledger.state, ledger.record
+            persistence.when_lost(partial(stop, LOST))
+        persistence.restore(event_log.state)
+        state, record = event_log.state, event_log.record
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
         record.last_seq = state.seq
         if answers is not None:
-            answers.give(() if ledger.state.root is None else walk(ledger.state.root), keeping.checkpoint_id)
-        session_id = ledger.context.session_id
-        if ledger.state.new_input_count is not None and session_id is not None:
-            ledger.record.turn = turn = Turn(keeping.vault, session_id, "queue", None)
-            ledger.record.when_finished(turn.abandon)
+            answers.give(() if event_log.state.root is None else walk(event_log.state.root), persistence.checkpoint_id)
+        session_id = event_log.context.session_id
+        if event_log.state.new_input_count is not None and session_id is not None:
+            event_log.record.turn = turn = Turn(persistence.store_access, session_id, "queue", None)
+            event_log.record.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)
-            ledger.context.session.update(asked)
-        await keeping.go_on(state)
+            event_log.context.session.update(asked)
+        await persistence.go_on(state)

@@ -47,13 +47,13 @@ class Run:
     Leaving the iteration before its end cancels the run. A run that nobody ever looks at goes on to its end.
     """
 
-    __slots__ = ("__weakref__", "_checkpoint_of", "_context", "_iterated", "_launch", "_place", "_record", "_starting", "_supervisor", "_system")
+    __slots__ = ("__weakref__", "_checkpoint_of", "_choose_system", "_context", "_iterated", "_launch", "_record", "_starting", "_supervisor", "_system")
 
     def __init__(
         self,
         context: RunContext,
         record: RunRecord,
-        place: Callable[[], ActorSystem],
+        choose_system: Callable[[], ActorSystem],
         launch: Callable[[ActorSystem], ActorRef[Any]],
         checkpoint_of: Callable[[], str] | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Run:
         self._system: ActorSystem | None = None
         self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
         self._record = record
-        self._place = place  # where it is to run, once somebody looks
+        self._choose_system = choose_system  # where it is to run, once somebody looks
         self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
         self._supervisor: ActorRef[Any] | None = None
         self._iterated = False
@@ -102,7 +102,7 @@ class Run:
         """Start it, if it has not been started."""
         if self._system is not None:
             return
-        system = self._place()  # not with the lock held: it may wait for a loop, on which somebody may wait for the lock
+        system = self._choose_system()  # not with the lock held: it may wait for a loop, on which somebody may wait for the lock
         with self._starting:
             if self._system is None:
                 system.on_loop(self._start_here, system)
@@ -196,12 +196,12 @@ class Run:
         """Call it, on the run's own loop, when nothing of it is left; now, if that is so."""
         self._record.when_finished(callback)
 
-    async def settled(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until nothing of it is left, whoever reads its events. One that was never begun is not waited for."""
         if self._system is not None and not self._record.has_ended:
-            await self._on_its_loop(self._settled_here)
+            await self._on_its_loop(self._wait_ended_here)
 
-    async def _settled_here(self) -> None:
+    async def _wait_ended_here(self) -> None:
         ended = asyncio.get_running_loop().create_future()
         callback = _Waker(ended)
         self._record.when_finished(callback)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..agent.run_context import RunContext
 from ..clock import Timer
@@ -82,13 +82,13 @@ class RunRecord:
             self._events.append(event)
         self.stream.put(event)
 
-    def settle_outcome(self, outcome: Outcome) -> None:
+    def set_outcome(self, outcome: Outcome) -> None:
         """How the run has ended. The first to say so is right."""
         if self.outcome is None:
             self.outcome = outcome
             self.stream.unblock()
 
-    def settle(self, _value: Any = None) -> None:
+    def on_actor_ended(self, _ended: object = None) -> None:
         """The supervisor's actor has ended, and all under it: called by it, in place of a future's."""
         if self.timer is not None:
             self.timer.cancel()

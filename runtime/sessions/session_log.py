@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..codec.pack import pack, unpack
+from ..codec.packing import pack, unpack
 from ..data.chat import Message
 from ..durability.image import checked_message
 from ..durability.journal import kept_value

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 from ..agent.history import complete_calls
 from ..data.chat import Message, Usage
 from ..errors import ModelBehaviorError, UsageError
-from ..maybe_await import settled
+from ..maybe_await import maybe_await
 from ..models import ChatModel, ModelRequest
 
 __all__ = ["Bounded", "SessionPolicy", "SessionPolicyLike", "as_policy", "keep_last", "summarize"]
@@ -135,7 +135,7 @@ class _Own:
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
-        chosen = tuple(await settled(self._function(tuple(messages))))
+        chosen = tuple(await maybe_await(self._function(tuple(messages))))
         for message in chosen:
             if not isinstance(message, Message):
                 msg = f"the policy {self._function!r} of the session returned {message!r} among the messages: return a sequence of Message."

@@ -14,8 +14,8 @@ from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
 from ..data.agent_input import AgentInput
 from ..durability.journal import kept_value
-from ..durability.leases import Busy, Hold, LeaseKeeper, keeper_of
-from ..durability.store_access import Vault, preempt_key, session_key
+from ..durability.leases import Busy, Lease, LeaseKeeper, keeper_of
+from ..durability.store_access import StoreAccess, preempt_key, session_key
 from ..errors import ResumeError, SessionBusy
 from .session_log import SessionLog, note_record, turn_record
 from .session_policy import SessionPolicy
@@ -34,10 +34,10 @@ _MISSING: Final = object()
 class Turn:
     """The turn of one run."""
 
-    __slots__ = ("_before", "_busy", "_keeper", "_policy", "_start", "_vault", "is_pending", "session_id")
+    __slots__ = ("_access", "_before", "_busy", "_keeper", "_policy", "_start", "is_pending", "session_id")
 
-    def __init__(self, vault: Vault, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
-        self._vault = vault
+    def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
+        self._access = store_access
         self._busy = busy
         self._policy = policy  # None: for one that goes on, and has been given all that it needs
         self._keeper: LeaseKeeper | None = None  # while it is its turn
@@ -56,7 +56,7 @@ class Turn:
         messages, note, usage = await self._policy.bound(log.messages, log.note)
         if note is not None:
             await self._check_turn()  # a model may have been asked for it, and that takes its time
-            await self._vault.append(session_key(self.session_id), [note_record(note)])
+            await self._access.append(session_key(self.session_id), [note_record(note)])
         if usage is not None:
             state.context.usage += usage
         new = state.input.messages
@@ -86,17 +86,17 @@ class Turn:
         session_id, busy = self.session_id, self._busy
         key = session_key(session_id)
         keeper = keeper_of(system)
-        hold = Hold(
+        lease = Lease(
             partial(stop, LOST),
             partial(stop, CancelRun("a newer message of its session goes first")),
             preempts=busy == "preempt",
         )
-        if not await keeper.take_turn(self._vault, key, hold, preempt_key(session_id), busy):
+        if not await keeper.take_turn(self._access, key, lease, preempt_key(session_id), busy):
             instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
             msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
             raise SessionBusy(msg)
         self._keeper = keeper
-        return await self._vault.read(key)
+        return await self._access.read(key)
 
     def _read(self, records: list[bytes]) -> SessionLog:
         log = SessionLog(self.session_id, records)
@@ -112,7 +112,7 @@ class Turn:
                 record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict())
                 if record is not None:
                     await self._check_turn()
-                    await self._vault.append(session_key(self.session_id), [record])
+                    await self._access.append(session_key(self.session_id), [record])
             self.is_pending = False
         finally:
             await self.release()
@@ -120,7 +120,7 @@ class Turn:
     async def _check_turn(self) -> None:
         """Raise, if somebody else has it by now."""
         assert self._keeper is not None
-        if not await self._keeper.still_has(self._vault, session_key(self.session_id)):
+        if not await self._keeper.still_has(self._access, session_key(self.session_id)):
             why = "because the store could not be reached for too long: what was said in it is not in the session"
             msg = f"the turn of session {self.session_id!r} was lost, {why}."
             raise ResumeError(msg)
@@ -129,7 +129,7 @@ class Turn:
         """When it is this one's turn: remove what the session holds."""
         await self._take(system, _nothing)
         try:
-            await self._vault.delete(session_key(self.session_id))
+            await self._access.delete(session_key(self.session_id))
         finally:
             await self.release()
 
@@ -137,13 +137,13 @@ class Turn:
         """Let the next one have the turn."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
-            await keeper.give_back(self._vault, session_key(self.session_id))
+            await keeper.give_back(self._access, session_key(self.session_id))
 
     def abandon(self) -> None:
         """The same, where there is no time to wait."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
-            keeper.abandon(self._vault, session_key(self.session_id))
+            keeper.abandon(self._access, session_key(self.session_id))
 
 
 def _same(one: Any, two: Any) -> bool:

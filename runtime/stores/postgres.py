@@ -66,7 +66,7 @@ class PostgresStore(DrivenStore):
                 msg = f"PostgresStore: {name}={value!r:.80} is no name of at most {_LONGEST_NAME} bytes."
                 raise UsageError(msg)
         self._dsn = dsn
-        self._place = _without_secrets(dsn)
+        self._address = _without_secrets(dsn)
         self._schema = schema
         self._prefix = prefix
         self._ttl = time_to_live("PostgresStore", ttl)
@@ -74,7 +74,7 @@ class PostgresStore(DrivenStore):
 
     def __repr__(self) -> str:
         schema = "" if self._schema is None else f", schema={self._schema!r}"
-        return f"PostgresStore({self._place!r}{schema}, prefix={self._prefix!r})"
+        return f"PostgresStore({self._address!r}{schema}, prefix={self._prefix!r})"
 
     def _make_backend(self) -> _Database:
         return _Database(repr(self), self._dsn, Statements(self._quoted, self._ttl))

@@ -64,12 +64,12 @@ class RedisStore(DrivenStore):
         self._prefix = prefix
         self._ttl = time_to_live("RedisStore", ttl)
         self._url = url
-        self._place = _without_secrets(url)
+        self._address = _without_secrets(url)
         _client(url).close()  # says at once what is wrong with the url
         super().__init__("RedisStore")
 
     def __repr__(self) -> str:
-        return f"RedisStore({self._place!r}, prefix={self._prefix!r})"
+        return f"RedisStore({self._address!r}, prefix={self._prefix!r})"
 
     def _make_backend(self) -> _Server:
         return _Server(repr(self), self._url, self._prefix.encode("utf-8", "surrogatepass"), self._ttl)

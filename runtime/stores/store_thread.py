@@ -61,7 +61,7 @@ class Operation:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.future: asyncio.Future[Any] | Future[Any] | None = None
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Tell whoever waits. On its loop, if it has one."""
         future = self.future
         if future is not None and not future.done():
@@ -247,12 +247,12 @@ def _answer(batch: Sequence[Operation]) -> None:
         by_loop.setdefault(operation.loop, []).append(operation)
     for loop, operations in by_loop.items():
         if loop is None:
-            _settle(operations)
+            _resolve(operations)
         else:
             with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_settle, operations)
+                loop.call_soon_threadsafe(_resolve, operations)
 
 
-def _settle(operations: Sequence[Operation]) -> None:
+def _resolve(operations: Sequence[Operation]) -> None:
     for operation in operations:
-        operation.settle()
+        operation.resolve()

@@ -204,9 +204,9 @@ class ActorSystem:
         logger.error(self.fault)
         self.dispatcher.thread = 0
         for cell in self.cells():
-            cell.settle_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
-            for future in cell.ended or ():
-                future.settle(True)
+            cell.resolve_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
+            for tell in cell.ended or ():
+                tell(True)
 
     def locks(self) -> tuple[Any, ...]:
         """All that are held in this system."""
@@ -250,7 +250,7 @@ class ActorSystem:
         if self.fault is not None:
             self.check()
         traits = check_spawn(actor_class, name, mailbox, supervision)
-        return self._settle_in(
+        return self._admit(
             (ThreadCell if traits.owns_thread else LoopCell)(
                 self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
             ),
@@ -264,9 +264,9 @@ class ActorSystem:
         if self.fault is not None:
             self.check()
         cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
-        return self._settle_in(cell, parent, listed=False)
+        return self._admit(cell, parent, listed=False)
 
-    def _settle_in(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
+    def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
         """Make the actor, and give it its place."""
         ref = cell.own_ref()
         try:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from understudy import runtime
 from understudy.runtime import Runner
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 
 try:
     from tests.programs.long_play import make_play

@@ -5,7 +5,7 @@ import dataclasses
 from hypothesis import strategies as st
 
 from understudy.runtime import AddressStep, AgentEvent, InterruptContext, MemoryStore, Message, Usage
-from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.codec.packing import pack, unpack
 from understudy.runtime.data.interrupt import Answer, Pending
 from understudy.runtime.data.outcome import Outcome
 

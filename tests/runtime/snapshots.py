@@ -1,7 +1,7 @@
 """A store that remembers what was in it after each write: what a process finds that goes on with a run which ended there and then."""
 
 from understudy.runtime import MemoryStore
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 
 
 class Snapshots(MemoryStore):

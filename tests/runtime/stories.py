@@ -8,7 +8,7 @@ from difflib import ndiff
 from pprint import pformat
 
 from understudy.runtime import BreakLoop, Exit, Interrupted, RunCancelled, TransferToAgent
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 
 from .random_play import plain
 from .random_trees import branches

@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from understudy.runtime import CheckpointError, Runner
-from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.codec.packing import pack, unpack
 from understudy.runtime.durability.image import FORMAT
 
 from ..programs.make_checkpoints import AGENTS, FOLDER, content_of, fill, go_on

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime.codec.pack import pack, register_type, unpack
+from understudy.runtime.codec.packing import pack, register_type, unpack
 from understudy.runtime.data.chat import FilePart, ImagePart, Message, MessageDelta, TextPart, ToolCall, ToolCallDelta, Usage
 from understudy.runtime.data.events import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
 from understudy.runtime.data.interrupt import AddressStep, InterruptContext
@@ -340,7 +340,7 @@ def test_one_of_many_threads_gets_a_name():
 
 def as_another(data, cls, name, registered):
     """What the bytes give where the class is another one: the name is exchanged for one of the same length."""
-    from understudy.runtime.codec import pack as codec
+    from understudy.runtime.codec import packing as codec
 
     register_type(cls, registered)
     body = data[8:].replace(name.encode(), registered.encode())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.runtime.codec.pack import RecordedError, pack, unpack
+from understudy.runtime.codec.packing import RecordedError, pack, unpack
 from understudy.runtime.errors import AskTimeout, ModelError, ModelRetry, ToolError
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import AgentEvent, CheckpointError, Message, Runner, RunStatus, ToolCall, Usage
-from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.codec.packing import pack, unpack
 
 from .damage import content_of, damaged, put_at, store_with
 

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.actors import Agent
 from understudy.runtime import CheckpointError, Message, Runner
-from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.codec.packing import pack, unpack
 
 from .damage import content_of, put_at, store_with
 

@@ -16,9 +16,9 @@ class Oops(Exception):
     pass
 
 
-def settled(value: object = None, error: BaseException | None = None) -> ActorFuture:
+def resolved(value: object = None, error: BaseException | None = None) -> ActorFuture:
     future: ActorFuture = ActorFuture()
-    assert future.settle(value, error=error)
+    assert future.resolve(value, error=error)
     return future
 
 
@@ -52,8 +52,8 @@ def test_a_value_is_set_once_and_read_as_often_as_one_likes():
 
 def test_settling_tells_whether_it_was_the_first():
     future = ActorFuture()
-    assert future.settle(error=Oops("first"))
-    assert not future.settle("second")
+    assert future.resolve(error=Oops("first"))
+    assert not future.resolve("second")
     with pytest.raises(Oops, match="first"):
         future.get()
 
@@ -65,12 +65,12 @@ def test_of_many_threads_that_settle_one_wins_and_everybody_reads_its_value():
         won: list[int] = []
         read: list[int] = []
 
-        def settle(number: int, future=future, start=start, won=won) -> None:
+        def resolve(number: int, future=future, start=start, won=won) -> None:
             start.wait(WATCHDOG)
-            if future.settle(number):
+            if future.resolve(number):
                 won.append(number)
 
-        threads = [threading.Thread(daemon=True, target=settle, args=(number,)) for number in range(3)]
+        threads = [threading.Thread(daemon=True, target=resolve, args=(number,)) for number in range(3)]
         threads += [
             threading.Thread(daemon=True, target=lambda future=future, start=start, read=read: (start.wait(WATCHDOG), read.append(future.get())))
             for _ in range(2)
@@ -208,7 +208,7 @@ def test_a_value_that_comes_just_as_somebody_begins_to_wait_is_not_missed(run):
     async def main() -> None:
         future, loop = ActorFuture(), asyncio.get_running_loop()
         create_future = loop.create_future
-        loop.create_future = lambda: (future.settle("just now"), create_future())[1]
+        loop.create_future = lambda: (future.resolve("just now"), create_future())[1]
         waiting = asyncio.create_task(_awaited(future))
         await asyncio.sleep(0)
         assert future.done()
@@ -266,7 +266,7 @@ def test_a_loop_that_closes_at_that_very_moment_takes_nothing_from_who_waits_els
     told: list[bool] = []
     assert future._add_callback(lambda: told.append(True))
     won: list[bool] = []
-    setter = threading.Thread(daemon=True, target=lambda: won.append(future.settle("value")))
+    setter = threading.Thread(daemon=True, target=lambda: won.append(future.resolve("value")))
     setter.start()
     setter.join(WATCHDOG)
     assert (won, told) == ([True], [True])

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.actors import Agent, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import AgentEvent, CustomAction, Interrupted, Message, Runner
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 
 from ..programs.long_play import make_play
 

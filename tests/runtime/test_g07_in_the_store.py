@@ -6,7 +6,7 @@ import pytest
 
 from understudy.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
 from understudy.runtime import AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 
 from ..programs.long_play import make_play
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgpack import ExtType
 
-from understudy.runtime.codec.pack import RecordedError, pack, register_type, unpack
+from understudy.runtime.codec.packing import RecordedError, pack, register_type, unpack
 from understudy.runtime.data.chat import Message, ToolCall, Usage
 from understudy.runtime.data.events import AgentEvent, Exit
 from understudy.runtime.errors import CheckpointError, ToolError, UsageError

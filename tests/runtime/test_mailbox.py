@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from understudy.runtime import MailboxSettings, UsageError
-from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
 from understudy.runtime.actor.mailbox import Admission, Full, Mailbox
 
 
@@ -31,8 +31,8 @@ class Waiter:
 
     def __init__(self, mailbox: Mailbox, message: object) -> None:
         self.notified: list[bool] = []
-        self.place = Place(Envelope(message), lambda: self.notified.append(self.place.admitted))
-        self.answer = mailbox.put_or_wait(self.place)
+        self.ticket = QueueTicket(Envelope(message), lambda: self.notified.append(self.ticket.admitted))
+        self.answer = mailbox.put_or_wait(self.ticket)
 
 
 # --- settings ---
@@ -205,17 +205,17 @@ def test_nobody_waits_in_a_mailbox_that_drops():
 def test_nobody_waits_in_an_unbounded_mailbox():
     mailbox = Mailbox()
     assert Waiter(mailbox, 1).answer is Admission.WAKE
-    assert not mailbox.give_up(Place(Envelope(2), lambda: None))
+    assert not mailbox.give_up(QueueTicket(Envelope(2), lambda: None))
 
 
 def test_who_gives_up_is_out_of_the_line_and_never_notified():
     mailbox = filled(bounded(1, "block"), 0)
     first, second = Waiter(mailbox, 1), Waiter(mailbox, 2)
-    assert mailbox.give_up(first.place)
-    assert not mailbox.give_up(first.place)
+    assert mailbox.give_up(first.ticket)
+    assert not mailbox.give_up(first.ticket)
     assert mailbox.take().message == 0
     assert (first.notified, second.notified) == ([], [True])
-    assert not mailbox.give_up(second.place), "too late: it is in"
+    assert not mailbox.give_up(second.ticket), "too late: it is in"
     assert messages(mailbox) == [2]
 
 
@@ -240,7 +240,7 @@ def test_a_notification_may_use_the_mailbox_from_another_thread():
         other.start()
         other.join(10)
 
-    mailbox.put_or_wait(Place(Envelope(1), look))
+    mailbox.put_or_wait(QueueTicket(Envelope(1), look))
     mailbox.take()
     assert lengths == [1]
     assert messages(mailbox) == ["c", 1]

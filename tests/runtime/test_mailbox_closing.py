@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
 from understudy.runtime.actor.mailbox import Admission, Mailbox, MailboxClosed
 
 WATCHDOG = 10.0
@@ -43,7 +43,7 @@ def test_after_the_end_nothing_is_admitted_to_the_work_lane(ending):
     for put in (
         lambda: mailbox.put(Envelope("late")),
         lambda: mailbox.put(Notice("late")),
-        lambda: mailbox.put_or_wait(Place(Envelope("late"), lambda: None)),
+        lambda: mailbox.put_or_wait(QueueTicket(Envelope("late"), lambda: None)),
         lambda: mailbox.put_last(Notice("late")),
     ):
         with pytest.raises(MailboxClosed):
@@ -59,19 +59,19 @@ def test_the_end_dismisses_everybody_in_the_line_once(ending):
     mailbox = holding("w1", "w2", settings=MailboxSettings(2, "block"))
     heard: list[tuple[int, bool]] = []
 
-    def stand(number: int) -> Place:
-        place = Place(Envelope(number), lambda: heard.append((number, place.admitted)))
-        mailbox.put_or_wait(place)
-        return place
+    def stand(number: int) -> QueueTicket:
+        ticket = QueueTicket(Envelope(number), lambda: heard.append((number, ticket.admitted)))
+        mailbox.put_or_wait(ticket)
+        return ticket
 
-    places = [stand(number) for number in range(3)]
+    tickets = [stand(number) for number in range(3)]
     ENDINGS[ending][0](mailbox)
     assert heard == [(0, False), (1, False), (2, False)]
     while mailbox.take() is not None:
         pass
     mailbox.close()
     assert len(heard) == 3
-    assert not any(mailbox.give_up(place) for place in places)
+    assert not any(mailbox.give_up(ticket) for ticket in tickets)
 
 
 @pytest.mark.parametrize("ending", [name for name in ENDINGS if name != "close"])

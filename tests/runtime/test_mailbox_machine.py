@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
 from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
 SETTINGS = st.none() | st.builds(MailboxSettings, st.none() | st.integers(1, 3), st.sampled_from(["reject", "drop_oldest", "block"]))
@@ -26,7 +26,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.work: list[Envelope] = []
         self.control: list[Envelope] = []
         self.line: list[SimpleNamespace] = []
-        self.places: list[SimpleNamespace] = []
+        self.tickets: list[SimpleNamespace] = []
         self.away = False
 
     @initialize(given=SETTINGS, engaged=st.booleans(), lifetime=st.integers(0, 40))
@@ -73,7 +73,7 @@ class MailboxMachine(RuleBasedStateMachine):
         if type(taken) is Envelope and self.line:
             waiter = self.line.pop(0)
             waiter.expected = [True]
-            self.append(waiter.place.envelope)
+            self.append(waiter.ticket.envelope)
 
     def end(self, state: str) -> None:
         """Move downwards only, and dismiss the line."""
@@ -113,25 +113,25 @@ class MailboxMachine(RuleBasedStateMachine):
     @rule()
     def put_or_wait(self) -> None:
         waiter = SimpleNamespace(heard=[], expected=[])
-        waiter.place = Place(self.fresh(), lambda: waiter.heard.append(waiter.place.admitted))
-        self.places.append(waiter)
-        answer = self.attempt(lambda: self.mailbox.put_or_wait(waiter.place))
+        waiter.ticket = QueueTicket(self.fresh(), lambda: waiter.heard.append(waiter.ticket.admitted))
+        self.tickets.append(waiter)
+        answer = self.attempt(lambda: self.mailbox.put_or_wait(waiter.ticket))
         if self.state != "open":
             assert answer is MailboxClosed
         elif not self.is_full():
-            assert answer is self.append(waiter.place.envelope)
+            assert answer is self.append(waiter.ticket.envelope)
         elif self.overflow == "drop_oldest":
             assert answer is self.oldest()
-            self.append(waiter.place.envelope)
+            self.append(waiter.ticket.envelope)
         else:
             assert answer is None
             self.line.append(waiter)
 
-    @precondition(lambda self: self.places)
+    @precondition(lambda self: self.tickets)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
-        waiter = data.draw(st.sampled_from(self.line or self.places))
-        assert self.mailbox.give_up(waiter.place) is (waiter in self.line)
+        waiter = data.draw(st.sampled_from(self.line or self.tickets))
+        assert self.mailbox.give_up(waiter.ticket) is (waiter in self.line)
         if waiter in self.line:
             self.line.remove(waiter)
 
@@ -242,7 +242,7 @@ class MailboxMachine(RuleBasedStateMachine):
 
     @invariant()
     def everybody_is_told_once_and_rightly(self) -> None:
-        assert all(waiter.heard == waiter.expected for waiter in self.places)
+        assert all(waiter.heard == waiter.expected for waiter in self.tickets)
         assert not self.line or self.is_full(), "somebody waits for room only while there is none"
 
     def teardown(self) -> None:

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 import pytest
 
 from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, Place
+from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
 from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
 WATCHDOG = 20.0
@@ -99,20 +99,20 @@ class Round:
             return True
         told: list[bool] = []
         event = threading.Event()
-        place = Place(envelope, lambda: (told.append(place.admitted), event.set()))
-        answer = self.mailbox.put_or_wait(place)
+        ticket = QueueTicket(envelope, lambda: (told.append(ticket.admitted), event.set()))
+        answer = self.mailbox.put_or_wait(ticket)
         if answer is not None:
             self.heed(answer)
             return True
-        if kind == "impatient" and not event.wait(chance.choice([0, 0, 1e-6, 1e-4])) and self.mailbox.give_up(place):
+        if kind == "impatient" and not event.wait(chance.choice([0, 0, 1e-6, 1e-4])) and self.mailbox.give_up(ticket):
             if told:
                 self.fail(f"{envelope} gave up in time, and was notified")
             return False
         if not event.wait(WATCHDOG):
             self.fail(f"{envelope} was never notified")
-        if len(told) != 1 or told[0] is not place.admitted:
-            self.fail(f"{envelope} was told {told}, and is admitted={place.admitted}")
-        return place.admitted
+        if len(told) != 1 or told[0] is not ticket.admitted:
+            self.fail(f"{envelope} was told {told}, and is admitted={ticket.admitted}")
+        return ticket.admitted
 
     def heed(self, answer: Admission | Envelope) -> None:
         if answer is Admission.WAKE:

@@ -12,7 +12,7 @@ import pytest
 
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
-from understudy.runtime.codec.pack import unpack
+from understudy.runtime.codec.packing import unpack
 from understudy.runtime.testing import ManualClock
 
 from ..programs.servers import RedisServer

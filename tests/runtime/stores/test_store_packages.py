@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from understudy.runtime import JournalStore, PostgresStore, RedisStore, Store, StoreError, UsageError
-from understudy.runtime.codec.pack import pack, unpack
+from understudy.runtime.codec.packing import pack, unpack
 
 
 @pytest.mark.parametrize(("cls", "package", "extra"), [(RedisStore, "redis", "redis"), (PostgresStore, "psycopg", "postgres")])
