@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .actor.current import current_system
@@ -38,6 +37,7 @@ from .run.run_supervisor import Opening, RunSupervisor
 from .session import Session, check_busy, check_session_id
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Turn
+from .system.loop_door import LoopDoor, running_loop
 from .system.system import ActorSystem
 
 if TYPE_CHECKING:
@@ -228,10 +228,7 @@ class Runner:
         if store_access is None or not store_access.has_journals:
             raise UsageError("recover() needs a Runner with a store that keeps journals: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
         system = self._choose_system()
-        work = self._recover_in(system, store_access)
-        if get_ident() == system.dispatcher.thread:
-            return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
+        return await LoopDoor(system, "recover()").call(lambda: self._recover_in(system, store_access))
 
     async def _recover_in(self, system: ActorSystem, store_access: StoreAccess) -> list[Run]:
         """The same, on the loop of the system in which they are to live."""
@@ -282,7 +279,7 @@ class Runner:
             record.when_finished(persistence.abandon)
         checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
         run = Run(context, record, self._choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of)
-        if _running_loop() is not None:
+        if running_loop() is not None:
             run.start()
         return run
 
@@ -292,12 +289,13 @@ class Runner:
         """The system in which a run lives that is started here."""
         if self.system is not None:
             return self.system
-        loop = _running_loop()
+        loop = running_loop()
         if loop is not None:
             return self._own_system(loop)
         default = current_system()  # in its own thread, because no loop is running in this one
-        future = asyncio.run_coroutine_threadsafe(self._own_system_there(), default.loop)
-        return future.result()
+        system = LoopDoor(default, "a run").block(self._own_system_there, "Runner.run()", "async with ActorSystem()")
+        assert system is not None
+        return system
 
     async def _own_system_there(self) -> ActorSystem:
         return self._own_system(asyncio.get_running_loop())
@@ -321,7 +319,7 @@ class Runner:
         return ref
 
 
-async def _no_store(_ledger: EventLog, _system: Host, _stop: Any) -> None:
+async def _no_store(_log: EventLog, _system: Host, _stop: Any) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 
@@ -329,13 +327,6 @@ def _release(system: ActorSystem) -> None:
     """A run of a system of its own has ended: leave no thread behind, if it was the last."""
     if not system.roots:
         system.workers.release()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]:

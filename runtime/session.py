@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, get_args
 from weakref import WeakSet
 
@@ -16,14 +15,15 @@ from .data.chat import Message
 from .durability.leases import Busy
 from .durability.store_access import StoreAccess, session_key
 from .errors import UsageError
+from .run.run import Run, end_of
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
 from .sessions.turn import Turn
+from .system.loop_door import LoopDoor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .run.run import Run
     from .run.run_record import RunRecord
     from .system.system import ActorSystem
 
@@ -83,9 +83,9 @@ class Session:
         self._policy: SessionPolicy = as_policy(policy)
         self._run = run
         self._choose_system = choose_system
-        # Those that have not ended; not the runs themselves: one that nobody looks at any more must not wait for somebody to read what it says.
-        self._begun: dict[RunRecord, ActorSystem] = {}
-        self._sleeping: WeakSet[Run] = WeakSet()  # that begin when somebody looks at them
+        # Runs that have not ended; by their records, because a run without a consumer must not wait for one.
+        self._begun: dict[RunRecord, LoopDoor] = {}
+        self._sleeping: WeakSet[Run] = WeakSet()  # that begin at their first use
         self._closed = False
 
     def __repr__(self) -> str:
@@ -104,11 +104,11 @@ class Session:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
         run = self._run(messages, Turn(self._access, self.id, self._busy, self._policy), **run_options)
-        record = run._record
-        if run._system is None:
+        record, door = end_of(run)
+        if door is None:
             self._sleeping.add(run)
         else:
-            self._begun[record] = run._system
+            self._begun[record] = door
         run.when_finished(lambda: self._begun.pop(record, None))
         return run
 
@@ -126,37 +126,19 @@ class Session:
     async def clear(self) -> None:
         """Forget all that was said, and the values. Waits until those are done whose turn it is before."""
         system = self._choose_system()
-        work = Turn(self._access, self.id, "queue", None).forget_all(system)
-        if get_ident() == system.dispatcher.thread:
-            await work
-        else:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, system.loop))
+        turn = Turn(self._access, self.id, "queue", None)
+        await LoopDoor(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))
 
     async def close(self) -> None:
         """Send nothing more from here, and wait until what was sent from here is done. The session stays in the store."""
         self._closed = True
         for run in tuple(self._sleeping):
-            if run._system is not None:
-                self._begun[run._record] = run._system
+            record, door = end_of(run)
+            if door is not None:
+                self._begun[record] = door
         while self._begun:
-            await asyncio.gather(*(_end_of(record, system) for record, system in tuple(self._begun.items())))
-            for record, system in tuple(self._begun.items()):
-                if record.has_ended or system.loop.is_closed():
-                    del self._begun[record]
-
-
-async def _end_of(record: RunRecord, system: ActorSystem) -> None:
-    """Wait for the end of a run, whoever reads its events."""
-    if get_ident() == system.dispatcher.thread:
-        await _end_here(record)
-    elif not system.loop.is_closed():
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_here(record), system.loop))
-
-
-async def _end_here(record: RunRecord) -> None:
-    ended = asyncio.Event()
-    record.when_finished(ended.set)
-    try:
-        await ended.wait()
-    finally:
-        record.forget(ended.set)
+            begun = tuple(self._begun.items())
+            await asyncio.gather(*(door.call(record.wait_ended) for record, door in begun if not door.system.loop.is_closed()))
+            for record, door in begun:
+                if record.has_ended or door.system.loop.is_closed():
+                    self._begun.pop(record, None)

@@ -189,7 +189,7 @@ class Round:
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result shown."""
         agent = self._context
-        if agent.invocation.cancelled:
+        if agent.invocation.is_cancelled:
             raise asyncio.CancelledError("the run has ended before this call was begun")
         answers = agent.invocation.answers
         answer = None if answers is None else answers.get(call.id)

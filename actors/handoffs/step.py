@@ -134,7 +134,8 @@ def _input_data(context: AgentContext, *, calls: bool) -> HandoffInputData:
     """The conversation, as an input filter is given it."""
     handoffs = _handoff_names(context)
     invocation, given, said = context.invocation, context.given.messages, context.invocation.messages
-    asked = invocation.given.messages if invocation.told_from is not None and invocation.given is not None else given
+    window = invocation.window
+    asked = window.input.messages if window.verbatim_from is not None and window.input is not None else given
     turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
     before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], context.agent_name, handoffs))
     # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.

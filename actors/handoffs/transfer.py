@@ -114,7 +114,7 @@ class DeterministicTransfer(Agent):
         # What it says itself is counted: it goes on behind what it has said.
         said = len(invocation.messages)
         if not context.state.get("played"):
-            given = None if invocation.given is None else input  # with what was told it beside that
+            given = None if invocation.window.input is None else input  # with what was told it beside that
             outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, INNER, given=given)
             told = self.reports_failure and outcome.kind == "failed"
             if outcome.kind != "finished" and not told:

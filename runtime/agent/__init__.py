@@ -10,6 +10,7 @@ Owns what an invocation of an agent is, as data, and how its definition is drive
     run_context     what belongs to a run, and every agent of it may see
     run_messages    what the actors of a run send to one another
     invocation      one invocation of an agent, and the roles that it plays, as data
+    input_window    which part of the conversation an invocation is given
     run_state       what one run has come to, as data
     context         an agent's door to its run
     agent_actor     the actor of one invocation

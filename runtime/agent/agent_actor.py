@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
-from itertools import islice
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,9 @@ from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import logger
-from ..maybe_await import maybe_await
 from .context import ASKED_BEHIND, AgentContext, ResumeInfo
-from .history import HistoryEntry, complete_calls, retold, select, without_transfers
 from .hooks import call_hooks
+from .input_window import read_window
 from .invocation import Assignment, Invocation
 from .run_context import RunContext
 from .run_messages import AgentEnded, Emitted
@@ -63,8 +61,8 @@ class AgentActor(Actor):
             if outcome is None and invocation.restored:
                 outcome = await self._go_on(agent)
             if outcome is None:
-                given = self._input(agent)
-                if type(given) is not AgentInput:
+                given = read_window(invocation, agent, context.run, streaming=context.streaming)
+                if not isinstance(given, AgentInput):
                     given = await given
                 context.given = given
                 outcome = await self._play(agent, given)
@@ -158,59 +156,6 @@ class AgentActor(Actor):
             if self._invocation.outcome is None:
                 raise
             logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
-
-    def _input(self, agent: Any) -> Any:
-        """What the agent is given, by its history policy: at once, or as an awaitable of it."""
-        invocation = self._invocation
-        if invocation.given is not None and invocation.retold_from is None:
-            return self._told(invocation, invocation.given, invocation.since)
-        asked, since = self._asked()
-        streaming = self._context.streaming
-        policy: Any = agent.history or "lane"
-        if callable(policy):
-            return self._rewritten(policy, asked.messages, agent, since)
-        if not invocation.since and invocation.lane.parent is None:
-            return asked  # nothing has been said yet
-        entries = select(invocation.lane, invocation.since, policy, invocation.node.name, invocation.run_path, since)
-        return AgentInput((*asked.messages, *retold(entries, invocation.node.name, skip_transfers=self._context.run.skip_transfers)), streaming)
-
-    def _asked(self) -> tuple[AgentInput, int]:
-        """What the conversation begins with in which the agent plays, and how much of what was said before is no part of it.
-
-        It is the input of its scope; or, if somebody in front of it or of what is around it was handed over to, what that one was given.
-        """
-        at: Invocation | None = self._invocation
-        while at is not None:
-            if at.given is not None and len(at.names) > 1:
-                until = at.since if at.retold_from is None else at.retold_from
-                return self._told(at, at.given, until), len(at.lane.visible()) - len(at.lane.entries) + until
-            above = at.assignment.parent
-            at = above if above is not None and above.assignment.dialogue is at.assignment.dialogue else None
-        return self._invocation.assignment.dialogue.input, 0
-
-    def _told(self, invocation: Invocation, given: AgentInput, until: int) -> AgentInput:
-        """What it was given outright, and what was said since, up to there, as it was said."""
-        if invocation.told_from is None:
-            return given
-        before, start = invocation.told or (given.messages, invocation.told_from)
-        invocation.told = None
-        said = [entry.message for entry in islice(invocation.lane.entries, start, until)]
-        return AgentInput((*before, *complete_calls(said)), self._context.streaming)
-
-    async def _rewritten(self, rewriter: Any, asked: tuple[Message, ...], agent: Any, since: int) -> AgentInput:
-        invocation = self._invocation
-        entries = [HistoryEntry(is_user_input=True, agent_name=None, message=message) for message in asked]
-        seen = select(invocation.lane, invocation.since, "lane", invocation.node.name, invocation.run_path, since)
-        for entry in seen:
-            message = without_transfers(entry.message) if self._context.run.skip_transfers else entry.message
-            if message is not None:
-                entries.append(HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message))
-        messages = tuple(await maybe_await(rewriter(entries)))
-        for message in messages:
-            if not hasattr(message, "role"):
-                msg = f"the history rewriter of {agent.name!r} returned {message!r} among the messages: return a sequence of Message."
-                raise UsageError(msg, agent=agent.name)
-        return AgentInput(messages, self._context.streaming)
 
 
 def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:

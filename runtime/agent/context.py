@@ -22,7 +22,7 @@ from ..data.outcome import AtOnce, Outcome
 from ..errors import ActorDeadError, CheckpointError, UsageError
 from .history import Lane
 from .hooks import call_hooks
-from .invocation import CastKey, Dialogue, Following, Invocation
+from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .options import agent_options
 from .run_context import RunContext
 from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
@@ -174,11 +174,12 @@ class AgentContext:
         if given is not None:
             following = Following(node, given, None)
         else:
-            told = (self.given.messages, invocation.since)  # so that a long line of agents does not put it together from the beginning each time
-            if invocation.told_from is not None and invocation.given is not None and invocation.retold_from is None:
-                following = Following(node, invocation.given, invocation.told_from, told)
+            window = invocation.window
+            together = (self.given.messages, window.since)  # so that a long line of agents does not put it together from the beginning each time
+            if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
+                following = Following(node, window.input, window.verbatim_from, together)
             else:
-                following = Following(node, self.given, invocation.since, told)
+                following = Following(node, self.given, window.since, together)
         invocation.following = following
         return TransferToAgent(node.name)
 
@@ -226,7 +227,7 @@ class AgentContext:
         try:
             return await reply
         except asyncio.CancelledError:
-            if self._invocation.cancelled or self._system.closing:
+            if self._invocation.is_cancelled or self._system.closing:
                 raise  # all under it is ended with it
             gone: asyncio.Future[Any] = self._system.loop.create_future()
             if await deliver(self._supervisor, CancelCast(reply, gone)) is not OVER:
@@ -353,7 +354,7 @@ class AgentContext:
 
     async def rest(self) -> None:
         """A call of the agent has ended, and what came of it is recorded: if the run is to end, and waits only for agents of this one, it can now."""
-        if self.run.stopping is not None and (self._invocation.playing or self._invocation.parked):
+        if self.run.stopping is not None and (self._invocation.playing or self._invocation.phase is InvocationPhase.PARKED):
             await self._ask(ReachedSafePoint(self._invocation))
 
     async def pause(self) -> NoReturn:

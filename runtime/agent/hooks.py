@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..models.protocol import ModelRequest
     from .run_context import RunContext
 
-__all__ = ["AgentHooks", "RunHooks", "call_hooks", "check_hooks"]
+__all__ = ["AgentHooks", "RunHooks", "call_hooks", "check_hooks", "is_overridden"]
 
 
 class _Hooks:
@@ -88,6 +88,11 @@ def check_hooks(hooks: Any, kind: type, where: str) -> None:
     if hooks is not None and not isinstance(hooks, kind):
         msg = f"{where}: hooks={hooks!r} are no {kind.__name__}. Give an instance of a subclass of understudy.runtime.{kind.__name__}."
         raise UsageError(msg)
+
+
+def is_overridden(hooks: RunHooks | None, name: str) -> bool:
+    """Whether there is something to call for that hook."""
+    return hooks is not None and name in hooks._overridden
 
 
 async def call_hooks(run_hooks: RunHooks | None, agent_hooks: AgentHooks | None, name: str, agent_name: str | None, *args: Any) -> None:

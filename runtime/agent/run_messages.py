@@ -167,14 +167,24 @@ class Open:
 class CancelRun:
     """To the supervisor: end the run, now or at the next safe point."""
 
-    __slots__ = ("lost", "mode", "reason", "timeout", "unfinished")
+    __slots__ = ("begins_first", "lost", "mode", "reason", "timeout", "unfinished")
 
-    def __init__(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None, *, unfinished: bool = False, lost: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        mode: CancelMode = "immediate",
+        timeout: float | None = None,
+        *,
+        unfinished: bool = False,
+        lost: bool = False,
+        begins_first: bool = False,
+    ) -> None:
         self.reason = reason
         self.mode = mode
         self.timeout = timeout  # after which it is immediate
-        self.unfinished = unfinished  # whether somebody is to find the run and continue it
-        self.lost = lost  # whether it is somebody else's already: nothing of it may be written any more
+        self.unfinished = unfinished  # whether another process is to find the run and to continue it
+        self.lost = lost  # whether another process may have it already: nothing of it may be written any more
+        self.begins_first = begins_first  # whether a run that has not begun begins first, so that its message is recorded
 
 
 LOST: Final = CancelRun("its lease was lost, because the store could not be reached for too long: somebody else may continue it", unfinished=True, lost=True)

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final, get_args
 
 from ..agent.history import Entry, Lane
+from ..agent.input_window import InputWindow
 from ..agent.invocation import Assignment, Dialogue, Invocation, walk
 from ..agent.options import plain_options, restored_options
 from ..agent.run_context import RunContext
@@ -47,8 +48,6 @@ _KEPT: Final[dict[str, type]] = {
     "pending": dict,
     "answers": dict,
     "resumed": bool,
-    "told_from": int,
-    "retold_from": int,
 }
 
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
@@ -117,7 +116,7 @@ def row_of(entry: Entry) -> list[Any]:
 
 def frame_of(invocation: Invocation) -> dict[str, Any]:
     """An invocation and its seat, without those below."""
-    assignment = invocation.assignment
+    assignment, window = invocation.assignment, invocation.window
     parent = assignment.parent
     frame: dict[str, Any] = {
         "slot": assignment.cast_key,
@@ -125,7 +124,7 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
         "place": [*(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)],
         "path": [*invocation.run_path],
         "lane": invocation.lane.id,
-        "since": invocation.since,
+        "since": window.since,
     }
     if parent is not None:
         frame["in"] = parent.id
@@ -134,11 +133,15 @@ def frame_of(invocation: Invocation) -> dict[str, Any]:
             frame["scope"] = [[*dialogue.input.messages], dialogue.input.streaming, dialogue.shown, dialogue.last_message]
     places = (("loop", assignment.loop), ("seat_broke", assignment.broke or None), ("tool", assignment.tool))
     frame.update((name, value) for name, value in places if value is not None)
-    if invocation.given is not None:
-        frame["given"] = [[*invocation.given.messages], invocation.given.streaming]
+    if window.input is not None:
+        frame["given"] = [[*window.input.messages], window.input.streaming]
     # As of its last step: what it has done since is in no event yet.
     frame.update((name, value) for name, value in zip(("state", "notes"), invocation.saved, strict=True) if value is not None)
     frame.update((name, value) for name in _FIELDS if (value := getattr(invocation, name)) is not None and value is not False)
+    if window.verbatim_from is not None:
+        frame["told_from"] = window.verbatim_from
+    if window.retold_from is not None:
+        frame["retold_from"] = window.retold_from
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]
     return frame
@@ -250,18 +253,15 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
         dialogue.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)
-    assignment = Assignment(parent, _typed(frame["slot"], int | str), dialogue, tool, None if loop is None else _count(loop), None)
+    assignment = Assignment(parent, _typed(frame["slot"], int | str), dialogue, tool=tool, loop=None if loop is None else _count(loop))
     assignment.broke = bool(frame.get("seat_broke", False))
     *before, name = _names(frame["names"])
     assignment.names = tuple(before)
-    given = frame.get("given")
     tree_path, path = _names(frame["place"]), _names(frame["path"])
-    invocation = Invocation.restore(_typed(invocation_id, str), name, tree_path, path, lanes[frame["lane"]], assignment)
-    invocation.given = None if given is None else AgentInput(_messages(given[0]), bool(given[1]))
-    invocation.since = _count(frame["since"])
+    invocation = Invocation.restore(_typed(invocation_id, str), name, tree_path, path, lanes[frame["lane"]], assignment, _window(frame))
     for name, kind in _KEPT.items():
         if name in frame:
-            setattr(invocation, name, _count(frame[name]) if kind is int else _typed(frame[name], kind))
+            setattr(invocation, name, _typed(frame[name], kind))
     invocation.remember()
     if invocation.outcome is not None:
         _outcome(invocation.outcome)
@@ -275,6 +275,16 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
         parent.assignments = parent.assignments or {}
         parent.assignments[assignment.cast_key] = assignment
     return invocation
+
+
+def _window(frame: dict[str, Any]) -> InputWindow:
+    outright = frame.get("given")
+    return InputWindow(
+        _count(frame["since"]),
+        None if outright is None else AgentInput(_messages(outright[0]), bool(outright[1])),
+        _count(frame["told_from"]) if "told_from" in frame else None,
+        _count(frame["retold_from"]) if "retold_from" in frame else None,
+    )
 
 
 # --- what is read, looked at: bytes may hold anything where something belongs

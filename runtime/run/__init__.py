@@ -2,11 +2,14 @@
 
 Owns the single writer of a run and everything that only it decides. Its files, each importing only from those above it:
 
+    phase           where a run is in its life, and in whose hands
+    effects         what is left to do after a transition of its supervisor
     stream          events on their way to the consumer
     run_record      what is known of a run, between its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, shown
     cancellation    how a run is ended before its end
     casting         which agents play, in which roles, and what follows one that has ended
+    last_words      the last that is done for a run
     opening         from where a run starts
     run_supervisor  the single writer: an actor
     event_iterator  one iteration over a run's events

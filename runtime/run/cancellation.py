@@ -1,27 +1,50 @@
 """How a run is ended before its end: at once, or at the next safe point.
 
-Owns: where it stood then, and the wishes of those who have cancelled it, and what they come to together: what is immediate wins, the earliest
-deadline counts. It must never end anything itself.
+Owns: how a request to end reaches a run, what several requests come to together (what is immediate wins, the earliest deadline counts), and where the run
+was then. It must never end an agent itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..actor.ref import ActorRef
 from ..agent.invocation import walk
 from ..agent.run_messages import CancelMode, CancelRun
 from ..clock import Clock, Timer
 from ..data.interrupt import InterruptContext
+from ..errors import ActorDeadError
+from .phase import Ownership, RunPhase
+from .run_record import RunRecord
 
 if TYPE_CHECKING:
     from ..agent.invocation import Assignment, Invocation
 
-__all__ = ["PendingStop", "stopped_at"]
+__all__ = ["PendingStop", "request_stop", "stopped_at"]
+
+
+def request_stop(supervisor: ActorRef[Any] | None, record: RunRecord, request: CancelRun) -> None:
+    """Ask a run to end. To be called on its loop; without a supervisor, it has not begun, and will not."""
+    if request.lost:
+        record.ownership = Ownership.LOST
+    record.stream.unblock()  # an agent that waits for room would come to nothing else
+    begins_first = request.begins_first and record.phase < RunPhase.PLAYING
+    if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
+        record.cancel_requested = True
+    if supervisor is None:
+        return
+    with contextlib.suppress(ActorDeadError):
+        supervisor.tell(request)
+    # A hook at the end belongs to a run that has ended: only its own caller cuts that short.
+    if record.phase.is_cuttable and not begins_first and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first)):
+        with contextlib.suppress(ActorDeadError):
+            supervisor.cancel()
 
 
 class PendingStop:
-    """That a run is to end at a safe point."""
+    """A run that is to end at a safe point."""
 
     __slots__ = ("_at", "_clock", "_timer", "mode", "reason", "unfinished")
 
@@ -33,10 +56,10 @@ class PendingStop:
         self._at: float | None = None
         self._timer: Timer | None = None
 
-    def join(self, request: CancelRun, over: Callable[[], Any]) -> None:
-        """Somebody else wishes it, too. `over` is called when the earliest deadline of all has come."""
+    def join(self, request: CancelRun, over: Callable[[], object]) -> None:
+        """Another request arrives. `over` is called when the earliest deadline of all has come."""
         if request.mode == "after_model":
-            self.mode = "after_model"  # which is satisfied at every point at which the other one is
+            self.mode = "after_model"  # the stricter one: its safe points include those of after_tools
         self.unfinished = self.unfinished and request.unfinished
         if request.timeout is not None:
             at = self._clock.monotonic() + request.timeout
@@ -45,14 +68,14 @@ class PendingStop:
                 self._at, self._timer = at, self._clock.call_later(request.timeout, over)
 
     def end(self) -> None:
-        """It has come true, or does not matter any more."""
+        """The run has come to a safe point, or has ended otherwise."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 def stopped_at(root: Assignment, live: Iterable[Invocation]) -> tuple[InterruptContext, ...]:
-    """Where a run stood, and goes on from if it is kept: each agent that was at work by itself, and whatever waits for an answer already."""
+    """Where a run was, and continues if it is kept: each agent that was itself at work, and everything that waits for an answer already."""
     contexts: list[InterruptContext] = []
     known = list(walk(root))
     for invocation in known if len(known) > 1 else _in_order(live):
@@ -64,7 +87,7 @@ def stopped_at(root: Assignment, live: Iterable[Invocation]) -> tuple[InterruptC
 
 
 def _in_order(live: Iterable[Invocation]) -> Iterator[Invocation]:
-    """Agents at work, those above first: for a run that is kept nowhere does not note who has cast whom."""
+    """Agents at work, casters first: a run that is kept nowhere does not note what each has cast."""
     below: dict[str | None, list[Invocation]] = {}
     for invocation in live:
         below.setdefault(None if invocation.assignment.parent is None else invocation.assignment.parent.id, []).append(invocation)

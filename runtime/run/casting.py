@@ -1,88 +1,112 @@
-"""Who plays in a run: the agents at work, the seats that they have, and who follows whom.
+"""Which agents play in a run: those at work, the assignments that they hold, and which agent follows one that has ended.
 
-Owns: the casting of every agent actor of a run, transfers and their limit, the outcomes that casters are told, and the ending of agents. An agent
-that was at work before goes on from where it stands: whoever casts a seat that has been cast already gets what is known of it. It must never record
-or show anything itself: that is the ledger's.
+Owns: the actors of the agents, transfers and their limit, the outcomes that casters are told, and the ending of agents. An agent that was at work before
+continues: a caster that asks for the same assignment again gets what is known of it. What a change means for the run as a whole is returned, and the
+supervisor decides. It must never record or show anything itself: that is the event log's.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..actor.direct import send_now, stop_actor
 from ..agent.agent_actor import AgentActor
-from ..agent.invocation import Assignment, Dialogue, Invocation, walk
+from ..agent.input_window import open_window
+from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase, walk
 from ..agent.run_messages import CancelCast, Cast, Perform
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
 from .event_log import EventLog
+from .phase import RunPhase
 
 if TYPE_CHECKING:
     from ..actor.cell import Cell
     from ..actor.ref import ActorRef
     from ..agent.tree import Node
-    from .run_supervisor import RunSupervisor
+    from ..durability.journal import Journal
 
-__all__ = ["Casting"]
+__all__ = ["Casting", "CastingChange", "Look"]
 
 _PERFORM: Final = Perform()
+_STOPPING: Final = RunPhase.STOPPING
+_ENDING: Final = RunPhase.ENDING
+_DORMANT: Final = InvocationPhase.DORMANT
+_AT_WORK: Final = InvocationPhase.AT_WORK
+_PARKED: Final = InvocationPhase.PARKED
+
+
+class Look(Enum):
+    """What casting says when the run may be able to end now."""
+
+    AT_SAFE_POINT = "an agent is at a safe point, or has ended"
+
+
+CastingChange: TypeAlias = Outcome | Look | None
+"""What a change means for the run: the root's outcome, that the run may be able to end, or nothing."""
 
 
 class Casting:
     """The agents of one run."""
 
-    __slots__ = ("_keeps", "_log", "_max_transfers", "_supervisor", "live", "over", "stopping")
+    __slots__ = ("_cell", "_journal", "_keeps", "_log", "_max_transfers", "_record", "live")
 
-    def __init__(self, supervisor: RunSupervisor, event_log: EventLog, max_transfers: int) -> None:
-        self._supervisor = supervisor
+    def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
+        self._cell = cell  # the supervisor's
         self._log = event_log
+        self._record = event_log.record
         self._max_transfers = max_transfers
-        self._keeps = event_log.persistence is not None  # whether the run may have to go on from here some day
+        self._keeps = event_log.persistence is not None  # whether the run may have to continue from here later
+        self._journal: Journal | None = None if event_log.persistence is None else event_log.persistence.journal
         self.live: dict[Cell, Invocation] = {}  # the agents at work, by their actors
-        self.over = False  # whether no agent is to be cast any more
-        self.stopping = False  # whether those that are about to be cast are to wait for the end of the run
+
+    @property
+    def is_at_safe_point(self) -> bool:
+        """Whether every agent is at a safe point, so that the run may end here."""
+        return all(invocation.is_at_safe_point for invocation in self.live.values())
 
     # --- beginning ---
 
     def open(self, root: Node) -> None:
-        """Let the run begin, or go on."""
-        event_log = self._log
-        if event_log.state.root is not None:
-            holder = event_log.state.root.holder
+        """Let the run begin, or continue."""
+        state = self._log.state
+        if state.root is not None:
+            holder = state.root.holder
             assert holder is not None
             self._wake(holder, root)
             return
-        assignment = event_log.state.root = Assignment(None, 0, Dialogue(event_log.state.input, shown=True, recorded=True), None, None, None)
-        self._begin(Invocation(root, (root.name,), event_log.state.lane, assignment, None, None))
+        assignment = state.root = Assignment(None, 0, Dialogue(state.input, shown=True, recorded=True))
+        self._begin(Invocation(root, (root.name,), state.lane, assignment, open_window(state.lane)))
 
     def _begin(self, invocation: Invocation) -> None:
-        own = self._supervisor._cell
+        own, event_log = self._cell, self._log
         supervisor = own.own_ref()
-        ref = own.system.spawn_own(AgentActor, (invocation, self._log.context, supervisor, self._log.state.input.streaming), invocation.node.name, own)
+        ref = own.system.spawn_own(AgentActor, (invocation, event_log.context, supervisor, event_log.state.input.streaming), invocation.node.name, own)
         cell = ref._cell
         self.live[cell] = invocation
+        invocation.phase = _AT_WORK
         invocation.supervisor = supervisor
         cell.ended = [invocation.on_actor_ended]
         send_now(ref, _PERFORM)
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
-        """Let an agent go on that has no actor."""
+        """Let a dormant agent continue."""
         if invocation.node is None:
             find_below(tree.root, list(walk(invocation.assignment)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
             invocation.outcome = None
         self._begin(invocation)
 
-    def cast(self, request: Cast) -> Any:
-        """Fill a seat: with a new agent, or with the one that has it."""
+    def cast(self, request: Cast) -> CastingChange:
+        """Make an assignment: to a new agent, or to the one that holds it already."""
         if request.reply.done():
             return None  # it was given up before it began
         parent = request.parent
-        if self.over or parent.cell is None:
+        if self._record.phase >= _ENDING or not parent.is_at_work:
             request.reply.set_result(CANCELLED)
             return None
         if self._keeps:
@@ -91,9 +115,9 @@ class Casting:
         if isinstance(known, Outcome):
             request.reply.set_result(known)
             return None
-        if self.stopping:
-            parent.parked = True
-            return self._supervisor.look_parked()
+        if self._record.phase is _STOPPING:
+            parent.phase = _PARKED
+            return Look.AT_SAFE_POINT
         if known is not None:
             assert known.holder is not None
             self._wake(known.holder, request.node)  # which may find that it cannot
@@ -103,21 +127,20 @@ class Casting:
         parent.playing += 1
         dialogue = request.dialogue or parent.assignment.dialogue
         loop = request.loop if request.loop is not None else parent.assignment.loop if request.dialogue is None else None
-        assignment = Assignment(parent, request.cast_key, dialogue, request.tool, loop, request.reply)
+        assignment = Assignment(parent, request.cast_key, dialogue, tool=request.tool, loop=loop, future=request.reply)
         run_path = request.base if request.node.parent is None and parent.node.inner is request.node else (*request.base, request.node.name)
-        invocation = Invocation(request.node, run_path, request.lane, assignment, request.given, None)
+        invocation = Invocation(request.node, run_path, request.lane, assignment, open_window(request.lane, request.given))
         if self._keeps:
             self._note_cast(request, assignment, invocation)
         self._begin(invocation)
         return None
 
     def _note_cast(self, request: Cast, assignment: Assignment, invocation: Invocation) -> None:
-        parent = request.parent
+        parent, journal = request.parent, self._journal
         if parent.assignments is None:
             parent.assignments = {}
-        journal = cast("Any", self._log.persistence).journal
         if request.one_at_a_time and parent.assignments:
-            parent.assignments.clear()  # it has gone on behind them
+            parent.assignments.clear()  # the caster is done with all of them
             if journal is not None:
                 journal.asked(parent)
         parent.assignments[request.cast_key] = assignment
@@ -127,40 +150,45 @@ class Casting:
 
     # --- ending ---
 
-    def ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
+    def ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
         """An agent has come to its end."""
         if invocation.cell is not None:
             self.live.pop(invocation.cell, None)
             invocation.cell = None
         if invocation.playing:
-            # It has left others at work, which nobody waits for any more.
-            invocation.ended = (outcome, transfer)
+            # It has left others at work, and no agent waits for them any more.
+            invocation.phase = InvocationPhase.LEAVING
+            invocation.report = (outcome, transfer)
             self.cancel_children(invocation)
             return None
         return self._follow(invocation, outcome, transfer)
 
-    def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
-        """The agent has ended, and all that it has cast: the next one takes its seat, or it is empty."""
-        if self.over:
+    def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
+        """The agent has ended, and all that it has cast: another one takes over its assignment, or that is closed."""
+        invocation.phase = InvocationPhase.GONE
+        if self._record.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
             parent = invocation.assignment.parent
-            if invocation.cancelled:
-                outcome = CANCELLED  # nobody waits for the one to whom it would hand over
-            elif self.stopping:
-                # It keeps its seat, and hands over when the run goes on. Nobody plays in it until then.
+            if invocation.is_cancelled:
+                outcome = CANCELLED  # its caster does not wait for the agent that would take over
+            elif self._record.phase is _STOPPING:
+                # It keeps its assignment, and hands over when the run goes on.
+                invocation.phase = _DORMANT
                 if parent is not None:
                     parent.playing -= 1
-                    parent.parked = True
-                return self._supervisor.look_parked()
+                    parent.phase = _PARKED
+                return Look.AT_SAFE_POINT
             elif (failure := self._transfer(invocation, transfer, outcome)) is None:
                 return None
             else:
                 outcome = Outcome("failed", failure)
-        return self._settle(invocation.assignment, outcome)
+        if outcome.kind == "interrupted":
+            invocation.phase = _DORMANT
+        return self._close(invocation.assignment, outcome)
 
     def _transfer(self, invocation: Invocation, name: str, outcome: Outcome) -> Exception | None:
-        """Let the agent of that name take over the seat. Returns why it cannot."""
+        """Let the agent of that name take over the assignment. Returns why it cannot."""
         event_log, node, assignment = self._log, invocation.node, invocation.assignment
         run = event_log.context.run_id
         assignment.broke = assignment.broke or outcome.broke
@@ -181,47 +209,49 @@ class Casting:
             return error
         assert target is not None
         event_log.state.transfers += 1
-        following = Invocation(target, (*invocation.run_path, target.name), invocation.lane, assignment, None if handed is None else handed.given, node)
+        lane, before = invocation.lane, invocation.window
         if handed is not None:
-            following.told_from, following.told = handed.told_from, handed.told
-        elif invocation.given is not None and len(invocation.names) > 1:
-            # Its conversation began with a handoff: whoever follows is not given more of what was before than it was.
-            following.given, following.told_from = invocation.given, invocation.told_from
-            following.retold_from = invocation.since if invocation.retold_from is None else invocation.retold_from
-        if event_log.persistence is not None and event_log.persistence.journal is not None:
-            event_log.persistence.journal.gone(invocation)
-            event_log.persistence.journal.touch(following)
+            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache)
+        elif before.input is not None and len(invocation.names) > 1:
+            # Its conversation began with a handoff: an agent that follows is not given more of what was before than it was.
+            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until)
+        else:
+            window = open_window(lane)
+        following = Invocation(target, (*invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
+        if self._journal is not None:
+            self._journal.gone(invocation)
+            self._journal.touch(following)
         self._begin(following)
         return None
 
-    def _settle(self, assignment: Assignment, outcome: Outcome) -> Any:
-        """A seat is empty now: tell whoever waits for it."""
+    def _close(self, assignment: Assignment, outcome: Outcome) -> CastingChange:
+        """No agent holds the assignment any more: tell its caster."""
         if assignment.broke and outcome.kind == "finished" and not outcome.broke:
             outcome = Outcome(message=outcome.message, broke=True)
         parent = assignment.parent
         if outcome.kind != "interrupted":
             self._log.drop_deferred(assignment)
         if parent is None:
-            return self._supervisor.root_ended(outcome)
+            return outcome
         if assignment.dialogue is not parent.assignment.dialogue:
             # What is said last in a conversation is its result. An exit ends it, and not what is around it.
             kind = "finished" if outcome.kind == "exited" else outcome.kind
             outcome = replace(outcome, kind=kind, message=assignment.dialogue.last_message, broke=False)
-        if self._keeps and not self.over and outcome.kind != "interrupted":
+        if self._keeps and self._record.phase < _ENDING and outcome.kind != "interrupted":
             self._note_end(assignment, parent, outcome)
         if not self._keeps:
             assignment.holder = None
         if assignment.future is not None and not assignment.future.done():
             assignment.future.set_result(outcome)
         parent.playing -= 1
-        if not parent.playing and parent.ended is not None:
-            (last, transfer), parent.ended = parent.ended, None
+        if not parent.playing and parent.report is not None:
+            (last, transfer), parent.report = parent.report, None
             return self._follow(parent, last, transfer)
-        return self._supervisor.look_parked()
+        return Look.AT_SAFE_POINT
 
     def _note_end(self, assignment: Assignment, parent: Invocation, outcome: Outcome) -> None:
-        """Remember how it has ended, for its caster may ask for it again."""
-        journal = cast("Any", self._log.persistence).journal
+        """Remember the outcome: the caster may ask for it again."""
+        journal = self._journal
         if journal is not None and assignment.holder is not None:
             journal.gone(assignment.holder)
         assignment.holder = None
@@ -238,8 +268,7 @@ class Casting:
 
     def end_all(self) -> None:
         """Cut short all agents. Where each step is kept, so is what they wait for by now, and what they have done that is in no record yet."""
-        self.over = True
-        journal = None if self._log.persistence is None else self._log.persistence.journal
+        journal = self._journal
         for cell, invocation in tuple(self.live.items()):
             if journal is not None:
                 journal.touch(invocation)
@@ -253,7 +282,7 @@ class Casting:
             cell.cut_off()
 
     def cancel_cast(self, request: CancelCast) -> None:
-        """End all that is under way in one seat."""
+        """End all that is under way in one assignment."""
         found = None
         for cell, invocation in tuple(self.live.items()):
             assignment: Assignment | None = invocation.assignment
@@ -265,7 +294,7 @@ class Casting:
         if found is None:
             request.gone.set_result(None)
         else:
-            found.future = request.gone  # which is set when it is empty
+            found.future = request.gone  # which is set when it is closed
             found.forgotten = True
 
     def cancel_children(self, parent: Invocation) -> None:
@@ -286,7 +315,7 @@ class Casting:
 
 
 def _end(cell: Cell, invocation: Invocation) -> None:
-    """Cut short what an agent's actor is at, and let it end. It reports that itself; one that cannot, because it never began, is heard of by its end."""
-    invocation.cancelled = True
+    """Cut short what an agent's actor is doing, and let it end. It reports that itself; if it never began, the end of its actor tells it."""
+    invocation.is_cancelled = True
     cell.cancel_handler()
     stop_actor(cell)

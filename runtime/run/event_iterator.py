@@ -1,33 +1,37 @@
 """One iteration over a run's events: by `async for` on any event loop, by `for` in any thread without one.
 
-Owns: what was fetched and not handed out yet, and that whoever leaves before the end cancels the run. It must never wait on a loop that is not its own.
+Owns: events that were fetched and not handed out yet, and that a consumer which leaves before the end cancels the run. It must never wait on a loop that is
+not its own.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
 from ..data.events import AgentEvent
+from ..system.loop_door import LoopDoor
+from .run_record import RunRecord
 
 if TYPE_CHECKING:
-    from .run import Run
+    from collections.abc import Callable
 
 __all__ = ["Events"]
 
-# Events that are fetched at once from another thread: going there and back costs as much as fifty events do.
 _BATCH: Final = 64
+"""Events that are fetched at once from another thread: going there and back costs as much as fifty events do."""
 
 
 class Events:
     """One iteration over a run's events. When it is dropped before the end, as `break` does, the run is cancelled."""
 
-    __slots__ = ("_ended", "_here", "_run")
+    __slots__ = ("_abandon", "_door", "_ended", "_here", "_record")
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Callable[[], object]) -> None:
+        self._record = record
+        self._door = door
+        self._abandon = abandon  # called if the consumer leaves before the end; it keeps the run alive
         self._here: deque[AgentEvent] = deque()
         self._ended = False
 
@@ -40,50 +44,62 @@ class Events:
     async def __anext__(self) -> AgentEvent:
         here = self._here
         if not here:
-            run = self._run
-            system = run._system
-            assert system is not None
-            if run._record.result is not None:
+            if self._record.result is not None:
                 more = self._take_rest()
-            elif get_ident() == system.dispatcher.thread:
-                # One at a time: what is here with the consumer cannot slow the run down.
-                more = await run._take_into(here, 1)
+            elif self._door.is_here:
+                # One at a time: events that lie here cannot slow the run down.
+                more = await self._take(1)
             else:
-                more = await run._on_its_loop(partial(run._take_into, here, _BATCH))
+                more = await self._door.call(partial(self._take, _BATCH))
             if not more and not here:
-                self._ended = True
-                run._check()
+                self._end()
                 raise StopAsyncIteration
         return here.popleft()
-
-    def _take_rest(self) -> bool:
-        """What is left of a run that has ended, whether or not its loop is still there."""
-        taken = self._run._record.stream.take_now()
-        self._here.extend(taken)
-        return bool(taken)
 
     def __next__(self) -> AgentEvent:
         here = self._here
         if not here:
-            run = self._run
-            if run._record.result is not None:
+            record = self._record
+            if record.result is not None:
                 more = self._take_rest()
             else:
-                more = bool(run._block_on(partial(run._take_into, here, _BATCH), "for event in run", "async for event in run"))
-                if not more and run._record.result is not None:
+                ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
+                more = bool(self._door.block(partial(self._take, _BATCH), "for event in run", "async for event in run", has_ended=ended))
+                if not more and record.result is not None:
                     more = self._take_rest()
             if not more and not here:
-                self._ended = True
-                run._check()
+                self._end()
                 raise StopIteration
         return here.popleft()
+
+    async def _take(self, most: int) -> bool:
+        """Fetch the next events, on the run's own loop. Returns False at the end, when nothing of the run is left.
+
+        What is taken is put here in the same step, so that it is not lost if the consumer's wait is cancelled meanwhile.
+        """
+        self._record.check()
+        if self._here:
+            return True  # a wait that was cancelled has had them put here
+        taken = await self._record.stream.take(most)
+        self._here.extend(taken)
+        return bool(taken)
+
+    def _take_rest(self) -> bool:
+        """What is left of a run that has ended, whether or not its loop is still there."""
+        taken = self._record.stream.take_now()
+        self._here.extend(taken)
+        return bool(taken)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._record.check()
 
     async def aclose(self) -> None:
         """Stop here: the run is cancelled."""
         if not self._ended:
             self._ended = True
-            self._run._abandon()
+            self._abandon()
 
     def __del__(self) -> None:
         if not self._ended:
-            self._run._abandon()
+            self._abandon()

@@ -1,11 +1,14 @@
 """What is known of a run, between its supervisor, which writes it, and its `Run`, which reads it.
 
-Owns: the events that were shown, the way to the consumer, the outcome, and who waits for the end. All of it lives on the run's loop.
+Owns: the phase of the run, the events that were shown, the way to the consumer, the outcome, and what is called at the end. All of it lives on the run's
+loop. It must never decide anything about the run.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +20,7 @@ from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
 from ..log import logger
+from .phase import Ownership, RunPhase
 from .stream import EventStream
 
 if TYPE_CHECKING:
@@ -41,18 +45,18 @@ class RunRecord:
         "_events",
         "_waiting",
         "agent_name",
-        "has_ended",
-        "in_hooks",
-        "is_open",
+        "cancel_requested",
+        "has_begun",
         "last_seq",
         "outcome",
+        "ownership",
+        "phase",
         "problem",
         "result",
         "said_before",
         "stream",
         "timer",
         "turn",
-        "unwanted",
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
@@ -64,12 +68,12 @@ class RunRecord:
         self.stream = EventStream(event_buffer)
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
-        self.turn: Turn | None = None  # in a session, if it has to do with one
+        self.turn: Turn | None = None  # in a session, if it belongs to one
+        self.phase = RunPhase.PENDING  # moved by `advance`
+        self.has_begun = False  # whether agents have played: the phase does not say so of a run that has ended
+        self.ownership = Ownership.OURS
+        self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
-        self.is_open = False  # whether it has begun
-        self.unwanted = False  # whether it is to end before it begins, if it has not begun
-        self.in_hooks = False  # whether the supervisor is in a hook at the end, which may go on for ever
-        self.has_ended = False  # whether nothing will come any more
         self.timer: Timer | None = None  # of its timeout
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
@@ -82,17 +86,28 @@ class RunRecord:
             self._events.append(event)
         self.stream.put(event)
 
+    def advance(self, phase: RunPhase) -> None:
+        """Move on to that phase. A run that is further already stays there."""
+        self.phase = max(self.phase, phase)
+        self.has_begun = self.has_begun or phase is RunPhase.PLAYING
+
+    def refuse(self, problem: Exception) -> None:
+        """The run cannot begin."""
+        self.problem = problem
+        self.advance(RunPhase.REFUSED)
+
     def set_outcome(self, outcome: Outcome) -> None:
-        """How the run has ended. The first to say so is right."""
+        """How the run has ended. The first outcome counts."""
         if self.outcome is None:
             self.outcome = outcome
             self.stream.unblock()
 
     def on_actor_ended(self, _ended: object = None) -> None:
-        """The supervisor's actor has ended, and all under it: called by it, in place of a future's."""
+        """The supervisor's actor calls this as the very last, when all under it have ended."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+        # In a session, a run has completed only once its turn is written.
         cut = self.outcome is None or (self.turn is not None and self.turn.is_pending and self.outcome.kind in ("finished", "exited"))
         if cut and self.problem is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
@@ -105,8 +120,8 @@ class RunRecord:
         self.give_up()
 
     def give_up(self) -> None:
-        """Nothing will come any more: wake whoever waits."""
-        self.has_ended = True
+        """Nothing will come any more: tell those that wait for the end."""
+        self.advance(RunPhase.ENDED)
         self.stream.end()
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
@@ -144,10 +159,15 @@ class RunRecord:
 
     # --- for the Run ---
 
+    def check(self) -> None:
+        """Raise, if the run could not begin."""
+        if self.problem is not None:
+            raise self.problem
+
     @property
-    def may_be_cut(self) -> bool:
-        """Whether what the supervisor is at may be cancelled: not what keeps the run."""
-        return self.in_hooks or not (self.is_open or self.outcome is not None or self.problem is not None)
+    def has_ended(self) -> bool:
+        """Whether nothing will come any more."""
+        return self.phase is RunPhase.ENDED
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""
@@ -160,3 +180,20 @@ class RunRecord:
         """Do not call it."""
         if callback in self._waiting:
             self._waiting.remove(callback)
+
+    async def wait_ended(self) -> None:
+        """Wait until nothing of the run is left, on its loop."""
+        if self.has_ended:
+            return
+        ended = asyncio.get_running_loop().create_future()
+        wake = partial(_wake, ended)
+        self.when_finished(wake)
+        try:
+            await ended
+        finally:
+            self.forget(wake)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -88,7 +88,7 @@ class Turn:
         keeper = keeper_of(system)
         lease = Lease(
             partial(stop, LOST),
-            partial(stop, CancelRun("a newer message of its session goes first")),
+            partial(stop, CancelRun("a newer message of its session goes first", begins_first=True)),
             preempts=busy == "preempt",
         )
         if not await keeper.take_turn(self._access, key, lease, preempt_key(session_id), busy):

@@ -12,6 +12,7 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
     draining        waiting until all is quiet
     shutdown        the end, children before parents
     system          `ActorSystem`
+    loop_door       the way to a system's loop, from other loops and threads
     threaded        the same in a thread of its own
 
 It must never keep anything of an actor that has ended.

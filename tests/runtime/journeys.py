@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, reject, settings
 from hypothesis import strategies as st
 
 from understudy.runtime import ActorSystem, MemoryStore, Runner, StoreError
+from understudy.runtime.run.phase import RunPhase
 
 from .random_play import World, answer, build
 from .random_trees import branches
@@ -158,7 +159,7 @@ class Journey:
                 losing = asyncio.create_task(store.is_lost.wait())
                 await asyncio.wait((looking, losing), return_when=asyncio.FIRST_COMPLETED)
                 losing.cancel()
-                self.is_open = run._record.is_open
+                self.is_open = run._record.has_begun
                 self.data = await store.dump()
                 if not looking.done():
                     store.end()
@@ -212,7 +213,7 @@ class Journey:
     def _is_over(self, run):
         """Whether what happens now is not recorded any more."""
         actor = run._supervisor._cell.actor
-        return self.is_cut_short or actor is None or actor._stage.over
+        return self.is_cut_short or actor is None or run._record.phase >= RunPhase.ENDING
 
     def _answers(self):
         """Answers to some of what it waits for; to none, if it was cancelled and waits for nothing."""

@@ -1,0 +1,42 @@
+"""The last that is done for a run: its turn is written, its end is kept, its hook is called.
+
+Owns: that order, and what is said of the run to other processes. It must never start or end an agent: none is at work any more.
+"""
+
+from __future__ import annotations
+
+from ..agent.hooks import call_hooks, is_overridden
+from ..data.outcome import Outcome
+from ..errors import CheckpointError
+from ..log import logger
+from .event_log import EventLog
+from .phase import Ownership, Promise, RunPhase
+
+__all__ = ["has_last_words", "say_last_words"]
+
+
+def has_last_words(log: EventLog) -> bool:
+    """Whether there is something to be done for which the supervisor has to wait."""
+    persistence = log.persistence
+    return is_overridden(log.context.hooks, "on_run_end") or (persistence is not None and persistence.is_held) or log.record.turn is not None
+
+
+async def say_last_words(log: EventLog, promise: Promise) -> None:
+    """Write the end, and call the hook."""
+    record = log.record
+    try:
+        if record.turn is not None:
+            await record.turn.end(log.state, keep=record.ownership is Ownership.OURS)
+    except CheckpointError as error:
+        log.say(error)
+        record.outcome = Outcome("failed", error)
+        promise = Promise.UNFINISHED  # the process that finds it puts its part into the session
+    try:
+        if log.waits:
+            await log.flush()
+        if log.persistence is not None:
+            await log.persistence.finish(unfinished=promise is Promise.UNFINISHED)
+    except CheckpointError:
+        logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
+    record.advance(RunPhase.HOOKS)
+    await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())
