@@ -1,4 +1,4 @@
-"""What every test gets: a loop to run on, the check that nothing is left of it, and stores of every kind, with the servers that they need."""
+"""What every test gets: a loop to run on, the check that nothing is left of it, stores of every kind, with the servers that they need; agents with a plan."""
 
 import asyncio
 import gc
@@ -12,10 +12,11 @@ import pykka
 import pytest
 from hypothesis import settings
 
+from tests import reading
+from tests.doubles.agents import PlannedAgent
+from tests.programs.servers import PostgresServer, RedisServer
 from understudy import runtime
 from understudy.runtime.actor import current as directory
-
-from .programs.servers import PostgresServer, RedisServer
 
 # Where all that has to pass is run, it is the same each time; at a desk, each run looks for something new.
 settings.register_profile("ci", derandomize=True)
@@ -131,3 +132,21 @@ def store_of(store_recipe: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     yield make
     for store in made:
         store.close()
+
+
+@pytest.fixture
+def actor() -> type[PlannedAgent]:
+    """`actor("A", "hello", Exit())`: an agent that does just that."""
+    return PlannedAgent
+
+
+@pytest.fixture
+def lines() -> Callable[[Any], list[str]]:
+    """Events, or the result that holds them, as lines."""
+    return lambda source: [reading.line(event) for event in (source.events if isinstance(source, runtime.RunResult) else source)]
+
+
+@pytest.fixture
+def asked() -> Callable[[Any], list[str]]:
+    """Messages that an agent or a model was given, as lines."""
+    return reading.asked

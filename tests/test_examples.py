@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .programs import openai_wire as wire
+from tests.programs import openai_wire as wire
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HELPERS = {"models", "show", "swarm_client"}

@@ -16,8 +16,7 @@ import pytest
 
 import understudy.actors
 import understudy.runtime
-
-from .programs import openai_wire as wire
+from tests.programs import openai_wire as wire
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text()

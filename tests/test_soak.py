@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import FailingStore, Load
 from understudy.runtime import ActorSystem, SQLiteStore
-
-from .soak import FailingStore, Load
 
 SENDERS = 24
 ROUNDS = 6

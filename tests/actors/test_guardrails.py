@@ -5,11 +5,10 @@ import asyncio
 import pytest
 from pydantic import BaseModel
 
+from tests.doubles.handing import chat
+from tests.doubles.waiting import Stage
 from understudy.actors import ChatModelAgent, GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, tool
 from understudy.runtime import GuardrailTripped, MemoryStore, Message, Runner, RunStatus, ScriptedModel, ToolCalls, Usage, UsageError
-
-from .handing import chat
-from .waiting import Stage
 
 PARALLEL = pytest.mark.parametrize("parallel", [True, False])
 

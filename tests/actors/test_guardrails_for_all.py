@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.doubles.handing import chat, go
+from tests.doubles.waiting import to
 from understudy.actors import (
     Agent,
     GuardrailFunctionOutput,
@@ -18,9 +20,6 @@ from understudy.actors import (
 )
 from understudy.actors import agents_sdk as sdk
 from understudy.runtime import GuardrailTripped, Runner, ScriptedModel, UsageError
-
-from .handing import chat, go
-from .waiting import to
 
 
 def finding(word, seen=None):

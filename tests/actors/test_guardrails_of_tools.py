@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.doubles.handing import chat
+from tests.doubles.waiting import Stage, told
 from understudy.actors import ToolGuardrailFunctionOutput, ToolInputGuardrailData, ToolOutputGuardrailData, tool
 from understudy.runtime import GuardrailTripped, Message, Runner, RunStatus, ToolCall, ToolCalls, ToolError, UsageError
-
-from .handing import chat
-from .waiting import Stage, told
 
 ALLOW = ToolGuardrailFunctionOutput.allow()
 

@@ -2,10 +2,9 @@
 
 import pytest
 
+from tests.doubles.waiting import Asker, Naive, Stage, chain, chat, ids
 from understudy.actors import Loop, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import AddressStep, ResumeError, ToolCalls
-
-from .waiting import Asker, Naive, Stage, chain, chat, ids
 
 SEQUENTIAL, LOOP, PARALLEL = (f"{kind} workflow interrupted" for kind in ("Sequential", "Loop", "Parallel"))
 

@@ -5,10 +5,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.doubles.waiting import Asker, Stage, chain, ids
 from understudy.actors import Agent, Loop, Parallel, Sequential
 from understudy.runtime import AgentEvent, BreakLoop, Exit, Runner, RunStatus
-
-from .waiting import Asker, Stage, chain, ids
 
 SEQUENTIAL, LOOP, PARALLEL = (f"{kind} workflow interrupted" for kind in ("Sequential", "Loop", "Parallel"))
 

@@ -5,10 +5,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from tests.doubles.swarm_clients import MockOpenAIClient, create_mock_response
 from understudy.actors.swarm import Agent, Swarm
 from understudy.actors.swarm.util import function_to_json
-
-from .clients import MockOpenAIClient, create_mock_response
 
 CONTENT = "sample response content"
 LAST = create_mock_response({"role": "assistant", "content": CONTENT})

@@ -7,9 +7,8 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.doubles.swarm_clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 from understudy.actors.swarm import Agent, Result, Swarm
-
-from .clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 
 
 class Trouble(Exception):

@@ -6,10 +6,9 @@ import functools
 
 import pytest
 
+from tests.doubles.swarm_clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 from understudy.actors.swarm import Agent, Response, Result, Swarm
 from understudy.runtime import get_session_value
-
-from .clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 
 
 def play(functions, *replies, variables=None, **options):

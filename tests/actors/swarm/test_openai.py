@@ -6,10 +6,9 @@ from contextlib import aclosing
 import pytest
 from openai import AsyncOpenAI, OpenAI, RateLimitError
 
+from tests.doubles.swarm_clients import USER, call, reply
+from tests.programs import openai_wire as wire
 from understudy.actors.swarm import Agent, Swarm
-
-from ...programs import openai_wire as wire
-from .clients import USER, call, reply
 
 SCRIPT = (wire.saying(reply("", call("get_weather", city="Paris"))), wire.saying(reply("It is sunny in Paris.")))
 

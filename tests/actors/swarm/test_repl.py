@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
+from tests.doubles.swarm_clients import AsyncScriptedClient, ScriptedClient, call, reply
 from understudy.actors.swarm import Agent, repl, run_demo_loop
 from understudy.actors.swarm.repl import pretty_print_messages, process_and_print_streaming_response
-
-from .clients import AsyncScriptedClient, ScriptedClient, call, reply
 
 BLUE, PURPLE, GREY, END = "\033[94m", "\033[95m", "\033[90m", "\033[0m"
 

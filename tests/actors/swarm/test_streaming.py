@@ -8,10 +8,9 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
+from tests.doubles.swarm_clients import USER, AsyncScriptedClient, MockOpenAIClient, ScriptedClient, call, reply
+from tests.programs import openai_wire as wire
 from understudy.actors.swarm import Agent, Swarm
-
-from ...programs import openai_wire as wire
-from .clients import USER, AsyncScriptedClient, MockOpenAIClient, ScriptedClient, call, reply
 
 
 def sales():

@@ -6,10 +6,9 @@ import json
 import pytest
 from openai import OpenAIError
 
+from tests.doubles.swarm_clients import USER, AsyncScriptedClient, Exhausted, ScriptedClient, call, reply
 from understudy.actors.swarm import Agent, Response, Result, Swarm
 from understudy.actors.swarm.types import ChatCompletionMessageToolCall, Function
-
-from .clients import USER, AsyncScriptedClient, Exhausted, ScriptedClient, call, reply
 
 
 def ping():

@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.doubles.swarm_clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 from understudy.actors.swarm import Agent, Swarm
 from understudy.runtime import Actor, ActorSystem, RunCancelled, ThreadActor
 from understudy.runtime.actor import current as directory
-
-from .clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
 
 MANY = 100
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.backoff import Backoff
 from understudy.runtime.data.chat import Message, MessageDelta, ToolCall
 from understudy.runtime.errors import ModelError
@@ -19,8 +20,6 @@ from understudy.runtime.models import (
     ToolCalls,
     stream_of,
 )
-
-from ...programs import openai_wire as wire
 
 SOON = Backoff(initial=0, jitter=0)
 

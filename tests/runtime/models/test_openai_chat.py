@@ -5,11 +5,10 @@ import base64
 
 import pytest
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import AudioPart, FilePart, ImagePart, Message, TextPart, ToolCall, Usage
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OpenAIChatModel, OutputSchema, ToolSpec
-
-from ...programs import openai_wire as wire
 
 STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 

@@ -8,11 +8,10 @@ import time
 import openai
 import pytest
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models import OpenAIChatModel
 from understudy.runtime.models.openai_errors import KINDS, model_error
-
-from ...programs import openai_wire as wire
 
 
 def test_the_table_knows_every_error_of_the_library():

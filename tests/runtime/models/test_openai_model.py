@@ -10,10 +10,9 @@ from pathlib import Path
 import openai
 import pytest
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.errors import UsageError
 from understudy.runtime.models import OpenAIChatModel, OpenAIResponsesModel
-
-from ...programs import openai_wire as wire
 
 BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
 

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import FilePart, ImagePart, Message, TextPart, ToolCall, Usage
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OutputSchema, ToolSpec
-
-from ...programs import openai_wire as wire
 
 STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 REASONING = {"type": "reasoning", "id": "x1", "summary": [{"type": "summary_text", "text": "because"}]}

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models.openai_events import EventDecoder
 from understudy.runtime.models.tool_call_deltas import ToolCallMerger
-
-from ...programs import openai_wire as wire
 
 
 def script(*chunks, **how):

@@ -5,10 +5,9 @@ import asyncio
 import psycopg
 import pytest
 
+from tests.programs.lossy import LossyLine
+from tests.programs.servers import PASSWORD, PostgresServer
 from understudy.runtime import PostgresStore, StoreError, UsageError
-
-from ...programs.lossy import LossyLine
-from ...programs.servers import PASSWORD, PostgresServer
 
 
 @pytest.fixture

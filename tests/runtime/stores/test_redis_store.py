@@ -7,10 +7,9 @@ import uuid
 import pytest
 import redis
 
+from tests.programs.lossy import LossyLine
+from tests.programs.servers import PASSWORD, RedisServer
 from understudy.runtime import RedisStore, StoreError, UsageError
-
-from ...programs.lossy import LossyLine
-from ...programs.servers import PASSWORD, RedisServer
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""What the agent that takes over is given, if a filter has its say; and how often one may be handed over to."""
+
+import asyncio
+
+from tests.doubles.handing import chat, given, go, over
+from understudy.actors import Item, handoff, keep_last, tool
+from understudy.runtime import MaxTransfersExceeded, Runner, RunStatus, ToolCalls
+
+
+@tool
+async def look(what: str) -> str:
+    """Look something up."""
+    return f"{what} found"
+
+
+# --- what a filter changes ---
+
+
+def test_a_filter_changes_what_the_target_is_given_and_nothing_else(asked):
+    b = chat("B", go("C"))
+    c = chat("C", "done")
+    b.handoffs = [c]
+    a = chat("A", ToolCalls(look={"what": "x"}), go("B"), tools=[look], handoffs=[handoff(b, input_filter=keep_last(1))])
+    result = Runner(a).query("q").result()
+    assert asked(given(b)) == ['assistant "" tc(transfer_to_b {})', f'tool(transfer_to_b) "{over("B")}"']
+    assert asked(given(c)) == [*asked(given(b)), 'assistant "" tc(transfer_to_c {})', f'tool(transfer_to_c) "{over("C")}"'], "it goes on from there"
+    assert len(result.events) == 7
+
+
+class Falsy:
+    def __bool__(self):
+        return False
+
+    def __call__(self, data):
+        return data.clone(input_history="mine", new_items=())
+
+
+def test_the_handoffs_own_filter_beats_the_runners_even_if_it_is_falsy(asked):
+    b, c = chat("B", "done", "done"), chat("C", "done")
+    a = chat("A", go("B"), go("C"), handoffs=[handoff(b, input_filter=Falsy()), c])
+    runner = Runner(a, handoff_input_filter=lambda data: data.clone(input_history="the runner's", new_items=()))
+    runner.query("q").result()
+    runner.query("q").result()
+    assert (asked(given(b)), asked(given(c))) == (['user "mine"'], ['user "the runner\'s"'])
+
+
+def test_a_filter_may_be_async_and_knows_the_run():
+    async def input_filter(data):
+        await asyncio.sleep(0)
+        return data.clone(input_history=f"{data.run_context.get('user')} of {data.run_context.context}", new_items=())
+
+    b = chat("B", "done")
+    Runner(chat("A", go("B"), handoffs=[handoff(b, input_filter=input_filter)])).query("q", session_values={"user": "Ann"}, context="Ltd").result()
+    assert [message.text for message in given(b)] == ["Ann of Ltd"]
+
+
+def test_what_a_filter_returns_is_checked():
+    def drop(data):
+        """Forgets to return."""
+
+    def odd(data):
+        return data.clone(new_items=(3,))
+
+    def broken(data):
+        raise KeyError("x")
+
+    for wrong, why in [(drop, "returned None"), (odd, "has 3 among its items"), (broken, "raised KeyError")]:
+        result = Runner(chat("A", go("B"), handoffs=[handoff(chat("B"), input_filter=wrong)])).query("q").result()
+        assert result.status is RunStatus.FAILED
+        assert str(result.error).startswith(f"the input filter {wrong.__name__} of the handoff transfer_to_b {why}")
+
+
+def test_a_filter_sees_what_was_said_before_and_in_this_reply():
+    seen = []
+    b, c = chat("B", ToolCalls(look={"what": "x"}), go("C"), tools=[look]), chat("C", "done")
+    b.handoffs = [handoff(c, input_filter=lambda data: seen.append(data) or data)]
+    Runner(chat("A", go("B"), handoffs=[b])).query("q").result()
+    (data,) = seen
+    assert data.input_history == "q"
+    kinds = ["handoff_call_item", "handoff_output_item", "tool_call_item", "tool_call_output_item"]
+    assert [item.type for item in data.pre_handoff_items] == kinds
+    assert [item.type for item in data.new_items] == kinds[:2]
+    assert all(isinstance(item, Item) for item in (*data.pre_handoff_items, *data.new_items))
+
+
+# --- bounds ---
+
+
+def test_more_than_max_transfers_is_an_error():
+    later = []
+    a = chat("A", go("B"), go("B"), handoffs=later)
+    later.append(chat("B", go("A"), go("A"), handoffs=[a]))
+    result = Runner(a, max_transfers=2).query("q").result()
+    assert isinstance(result.error, MaxTransfersExceeded)
+    assert [event.action is not None for event in result.events] == [False, True, False, True, False, True, False]
