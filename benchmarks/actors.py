@@ -45,7 +45,7 @@ MEASURES = (
     Measure("fan_out", "fan-out", "asking one actor that asks its children at once and gathers"),
     Measure("stop", "stop", "stopping one idle actor, until it has ended"),
     Measure("shutdown", "shutdown", "stopping all at once, per actor"),
-    Measure("control", "stop behind work", "stopping one whose lane is full of work, until it has ended"),
+    Measure("control", "stop behind work", "stopping one whose mailbox is full of work, until it has ended"),
 )
 
 FULL = {
@@ -97,7 +97,7 @@ def arguments() -> argparse.Namespace:
 
 
 def installed(options: argparse.Namespace, console: Console) -> list[Contender]:
-    """Whoever takes part. Who is not installed is left out, and it is said."""
+    """The contenders of this run. Those that are not installed are left out, with a message."""
     found = []
     for key in options.against or contenders.KEYS:
         try:
@@ -196,7 +196,7 @@ def main() -> None:
         f"{options.rounds} rounds; a lap costs each operation {duration(stamp)}; {', '.join(f'{one.key} {one.version()}' for one in fields)}\n"
     )
     if (machine["load"] or 0) > machine["cores"] / 2:
-        console.print("[yellow]The machine is busy with something else, which distorts whatever is measured by the clock: trust p50 and the ratios by CPU.\n")
+        console.print("[yellow]The machine is busy with something else, which distorts all that is measured by the clock: trust p50 and the ratios by CPU.\n")
     for placement in dict.fromkeys(one.placement for one in series):
         title = f"{placement.name}: {'on one core' if placement.cores else 'on all cores'}"
         shown = [one for one in series if one.placement == placement]

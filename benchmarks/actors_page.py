@@ -59,7 +59,7 @@ def draw_page(
 
 
 def _idle(idles: Sequence[Idle], fields: Sequence[Contender]) -> list[Panel]:
-    """Of each contender, with as many as it was measured with."""
+    """The panels of the idle actors: each contender with the largest number that was measured."""
     most = {idle.contender: idle for idle in sorted(idles, key=lambda idle: idle.count)}
     memory: dict[str, Bar | str] = {one.key: "not measured" for one in fields}
     spawning = dict(memory)

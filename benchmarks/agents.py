@@ -38,7 +38,7 @@ except ModuleNotFoundError as error:
 
 INSTALL = r"pip install -e '.\[bench]'"  # as rich has it
 
-# By the workload's name, what belongs to it beside the measures whose titles begin so.
+# The measures in processes of their own that belong to a workload, beside the measures whose titles begin with its name.
 WORKLOADS = {"W1": "definitions", "W6": "sessions", "W8": "imports"}
 
 # With more sessions than this, a contender is not tried: it would take too long.
@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen(only: Sequence[str] | None, known: Sequence[str], parser: argparse.ArgumentParser) -> set[str]:
-    """The measures that were asked for: W2 means W2c, too."""
+    """The measures that `--only` names: W2 means W2c, too."""
     if not only:
         return set(known)
     found: set[str] = set()
@@ -83,7 +83,7 @@ def chosen(only: Sequence[str] | None, known: Sequence[str], parser: argparse.Ar
 
 
 def installed(options: argparse.Namespace, console: Console) -> list[AgentContender]:
-    """Whoever takes part. Peers are no part of what the benchmarks need: those that are not installed are left out, and it is said."""
+    """The contenders of this run. The benchmarks do not require peers: those that are not installed are left out, with a message."""
     found = []
     for key in options.against or KEYS:
         try:
@@ -117,7 +117,7 @@ def _round(contender: AgentContender, measure: str, load: Any) -> Any:
 
 
 def run_processes(options: argparse.Namespace, figures: Figures, fields: Sequence[AgentContender], progress: Progress) -> None:
-    """What is measured in processes of its own. A peer whose process fails is left out, and it is said."""
+    """Make the measurements that need processes of their own. A peer whose process fails is left out, with a message."""
     sizes = SIZES_QUICK if options.quick else SIZES_FULL
     task = progress.add_task("", total=None)
 
@@ -202,7 +202,7 @@ def main() -> None:
     if max(machine["load"] or 0, (after or 0) - 1) > machine["cores"] / 2:
         console.print("[yellow]The machine is busy with something else, which distorts whatever is measured by the clock: trust p50 and what is by CPU.\n")
     show(console, figures, fields)
-    judged = [measure for measure in measures if not options.quick or measure not in WAITS]  # of those, a quick run has fewer agents
+    judged = [measure for measure in measures if not options.quick or measure not in WAITS]  # a quick run has fewer agents there
     budgets = agent_budgets(figures, {measure.key: measure.title for measure in judged})
     if budgets:
         console.print(budget_table(budgets))

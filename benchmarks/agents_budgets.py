@@ -1,4 +1,4 @@
-"""What agents and runs are to reach, and whether they did. Rates and ratios are judged by the clock; what they are by CPU time stands beside."""
+"""The budgets of agents and runs, and whether they are reached. Rates and ratios are judged by the clock; those by CPU time are shown beside them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from report import Budget, amount, duration, rate, ratio
 
 __all__ = ["Figures", "agent_budgets"]
 
-# The floor is nobody's peer.
+# The bare loop is a floor, not a peer.
 _NO_PEERS = {REFERENCE, "bare"}
 
-# Runs per second, and how many times those of the fastest peer.
+# Runs per second, and the ratio to the fastest peer.
 _RUNS = {
     "turn": (20_000, 3.0),
     "turns_at_once": (20_000, 3.0),
@@ -37,13 +37,13 @@ _SESSIONS = 10_000
 _IMPORT_SECONDS = 0.15
 _HTTP_SHARE = 0.05
 
-# One of 200 transfers or handoffs may cost so many times one of 10: they are to cost the same, and this is what noise may add.
+# One of 200 transfers or handoffs may cost so many times one of 10: they should cost the same, and noise may add the rest.
 _LONG_RUN = 1.2
 
 
 @dataclass(slots=True)
 class Figures:
-    """All that was measured."""
+    """All measurements of a run of the benchmark."""
 
     series: list[Series] = field(default_factory=list)
     definitions: list[Definitions] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Figures:
 
 
 def agent_budgets(figures: Figures, titles: Mapping[str, str]) -> list[Budget]:
-    """`titles` are those of the measures. What was not measured is left out."""
+    """`titles` are those of the measures. Measures that did not run are left out."""
     budgets = []
     for placement in dict.fromkeys(one.placement for one in figures.series):
         found = {(one.measure, one.contender): one for one in figures.series if one.placement == placement}
@@ -69,7 +69,7 @@ def _by_rounds(found: Mapping[tuple[str, str], Series], titles: Mapping[str, str
             continue
         place = mine.placement.name
         if measure in _AT_MOST:
-            # The median of operations where there are any: a collection of garbage in one of them is not what a definition costs.
+            # The median of operations where there are any, so that a garbage collection during one of them does not count.
             limit = _AT_MOST[measure]
             figure = f"{duration(mine.p50)} (CPU {duration(mine.cpu_per_operation)})"
             floor = found.get((measure, "bare"))

@@ -1,4 +1,4 @@
-"""What `agents.py` shows beside the rounds: workflows that wait for their models, and what was measured in processes of its own."""
+"""The tables of `agents.py` beside the rounds: workflows that wait for their models, and measurements in processes of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["process_tables", "waits_table"]
 
 
 def waits_table(title: str, measures: Sequence[Measure], series: Iterable[Series], titles: Mapping[str, str], differs: Mapping[tuple[str, str], str]) -> Table:
-    """Of workflows: the time beyond that of their models."""
+    """Workflows: the time beyond that of their models."""
     table = _table(title, ("measure", "contender", "beyond: median", "slowest", "CPU"), left=2)
     found = {(one.measure, one.contender): one for one in series}
     notes: dict[str, int] = {}
@@ -35,7 +35,7 @@ def waits_table(title: str, measures: Sequence[Measure], series: Iterable[Series
 
 
 def process_tables(figures: Figures, titles: Mapping[str, str]) -> list[Table]:
-    """Those of which there is something to show."""
+    """The tables that have rows."""
     tables = []
     if figures.definitions:
         table = _table("W1 Definitions, each row in a process of its own", ("definitions", "contender", "tool", "each"), left=3)

@@ -1,4 +1,4 @@
-"""What the actor runtime is to reach, and whether it did. The figures are ratios to what ran in the same rounds; memory alone is absolute."""
+"""The budgets of the actor runtime, and whether they are reached. The figures are ratios to contenders of the same rounds; only memory is absolute."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["actor_budgets"]
 _MOST_MEMORY = 2 * 2**30
 _MOST_IDLE = 1_000_000
 
-# How many times the operations per second of whom.
+# By contender and measure: the least ratio of operations per second to it.
 _AT_LEAST = {"pykka": {"spawn": 30.0, "ask": 10.0, "tell": 3.0}, "autogen-core": {"ask": 2.0}}
 
-# By no measure slower than this one.
+# understudy must be slower than this contender by no measure.
 _NO_SLOWER_THAN = "autogen-core"
 
 
 def actor_budgets(measures: Sequence[Measure], series: Sequence[Series], idles: Sequence[Idle], differs: Mapping[tuple[str, str], str]) -> list[Budget]:
-    """`differs`, by measure and contender, says where that one does less than the others."""
+    """`differs`, by measure and contender, says where that contender does less than the others."""
     budgets = [_memory(idles)] if idles else []
     titles = {measure.key: measure.title for measure in measures}
     found = {(one.measure, one.contender, one.placement): one for one in series}

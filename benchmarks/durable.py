@@ -1,4 +1,4 @@
-"""What it costs to keep runs, and how fast they come back: `durability="step"` against `"none"`, recovery, sessions that are woken.
+"""The cost of keeping runs, and the speed of getting them back: `durability="step"` against `"none"`, recovery, sessions that are woken.
 
     python benchmarks/durable.py                         in memory and in SQLite; results/durable.json
     python benchmarks/durable.py --quick                 the same in small, to see that it works; its figures mean nothing
@@ -49,7 +49,7 @@ class Instant:
 
 
 class Never:
-    """A model that never answers, and says when so many have asked."""
+    """A model that never answers, and sets an event when `count` requests have arrived."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -66,7 +66,7 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that was measured with one store: operations per second of each round."""
+    """One measure with one store: operations per second of each round."""
 
     store: str
     what: str
@@ -95,7 +95,7 @@ def arguments() -> argparse.Namespace:
 
 @contextmanager
 def opened(kind: str, options: argparse.Namespace) -> Iterator[Any]:
-    """A store in which nothing is."""
+    """An empty store."""
     with TemporaryDirectory() as folder:
         prefix = f"bench-{os.getpid()}-{perf_counter():.6f}:"
         store: Any
@@ -121,7 +121,7 @@ def runner_of(store: Any, durability: Literal["none", "interrupt", "step"], mode
 async def timed(count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, at_once: bool) -> float:
     """Operations per second."""
     await once(-1)
-    gc.collect()  # nobody pays for the round before
+    gc.collect()  # no round pays for the one before it
     started = perf_counter()
     if at_once:
         results = await asyncio.gather(*(once(number) for number in range(count)))
@@ -146,7 +146,7 @@ async def runs(store: Any, durability: Literal["none", "interrupt", "step"], cou
 
 
 async def sessions(store: Any, count: int, *, at_once: bool) -> float:
-    """Each session has had one turn, and lies in the store; now each gets its second message."""
+    """Each session has had one turn and is only in the store; now each gets its second message."""
     runner = runner_of(store, "none")
 
     async def once(number: int) -> Any:
@@ -158,7 +158,7 @@ async def sessions(store: Any, count: int, *, at_once: bool) -> float:
 
 
 async def recovery(store: Any, count: int) -> float:
-    """So many runs whose process is gone in the middle of them; from the call of recover() until all have ended."""
+    """`count` runs whose process has gone in the middle of them: the time from the call of recover() until all have ended."""
     never = Never(count)
     async with ActorSystem() as system:
         runner = runner_of(store, "step", never, system)

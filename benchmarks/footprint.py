@@ -1,4 +1,4 @@
-"""What has to be measured in a process of its own: the memory of definitions and of sessions that wait for their model, and the time that an import takes.
+"""Measurements that need a process of their own: the memory of definitions, the memory of sessions that wait for their model, the time of an import.
 
     python benchmarks/footprint.py definitions understudy 10000
     python benchmarks/footprint.py sessions understudy 10000
@@ -44,7 +44,7 @@ print(json.dumps({{"seconds": time.perf_counter() - wall, "cpu_seconds": time.pr
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What `count` definitions of one contender take."""
+    """The cost of `count` definitions of one contender."""
 
     contender: str
     count: int
@@ -54,7 +54,7 @@ class Definitions:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What `count` sessions take that wait for their model at the same time."""
+    """The cost of `count` sessions that wait for their model at the same time."""
 
     contender: str
     count: int
@@ -67,7 +67,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What an import takes, in a fresh interpreter: medians of several."""
+    """The cost of an import in a fresh interpreter: medians of several."""
 
     contender: str
     module: str
@@ -82,13 +82,13 @@ def measure_definitions(contender: str, count: int, *, own_tool: bool) -> Defini
 
 
 def measure_sessions(contender: str, count: int, *, times: int) -> Sessions:
-    """The one of `times` whose wall time is the median."""
+    """Of `times` measurements, the one whose wall time is the median."""
     found = [Sessions(**_in_process("sessions", contender, count)) for _ in range(times)]
     return sorted(found, key=lambda one: one.wall_seconds)[len(found) // 2]
 
 
 def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
-    """Interleaved; one more round, before all others, is thrown away: it writes the bytecode, without which it would be the compiler that is measured."""
+    """Interleaved. One more round, before all others, is thrown away: it writes the bytecode, so that the compiler is not measured."""
     there = {key: module for key, module in modules.items() if find_spec(module.partition(".")[0]) is not None}
     rounds: dict[str, list[dict[str, Any]]] = {key: [] for key in there}
     with TemporaryDirectory() as cache:

@@ -1,6 +1,6 @@
 """The framework's share of one model turn over real HTTP: the `openai` client by itself, and a `Runner` with an `OpenAIChatModel` around the same client.
 
-The server is in another process. The two take turns request by request, and each time the other begins, so that the machine's moods hit both alike.
+The server is in another process. The two take turns request by request, and each time the other begins, so that the machine's other work slows both alike.
 """
 
 from __future__ import annotations

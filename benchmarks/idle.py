@@ -1,4 +1,4 @@
-"""What very many actors cost that have nothing to do: memory, and the time to spawn and to stop them.
+"""The cost of very many idle actors: memory, and the time to spawn and to stop them.
 
     python benchmarks/idle.py understudy 1000000
 
@@ -25,7 +25,7 @@ __all__ = ["Idle", "measure_idle"]
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What `count` idle actors of one contender cost."""
+    """The cost of `count` idle actors of one contender."""
 
     contender: str
     count: int
@@ -33,11 +33,11 @@ class Idle:
     resident: int  # bytes of the whole process, with all of them there
     spawn_seconds: float
     stop_seconds: float  # of leaving the system, with all of them there
-    kept: int  # bytes by which the resident set is still larger when they have gone
+    kept: int  # bytes by which the resident set is still larger after they have ended
 
 
 class MemoryProbe:
-    """Looks at the resident set around the spawning. The garbage collector has run each time before it looks; while they are spawned, it is on."""
+    """Measures the resident set before and after the spawning. The garbage collector runs before each measurement, and is on while the actors are spawned."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()

@@ -16,7 +16,7 @@ __all__ = ["Placement", "describe", "placements"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where rounds run, as a context. `pinned`: on one core, where threads take turns. `free`: wherever the operating system puts them.
+    """Where rounds run, as a context. `pinned`: on one core, where threads take turns. `free`: on the cores that the operating system chooses.
 
     It holds for the calling thread and for those that are started meanwhile; each round starts its own.
     """
@@ -52,7 +52,7 @@ def placements(which: str) -> tuple[Placement, ...]:
 
 
 def describe() -> dict[str, Any]:
-    """What figures depend on."""
+    """The properties of the machine on which figures depend."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

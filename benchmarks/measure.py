@@ -1,9 +1,9 @@
-"""One round on the stopwatch, many rounds interleaved, and what they come to. Knows nothing of actors: any benchmark may use it.
+"""One round on the stopwatch, many rounds interleaved, and their statistics. It must never know of actors: any benchmark may use it.
 
 * A *round* is one run of one measure by one contender: it makes what it needs, runs it on the stopwatch, and takes it down again.
 * Rounds are *interleaved*: every contender has its first round before any has its second, and each time another one begins, so that whatever else the
   machine does hits all of them alike. Therefore ratios are taken round by round, between neighbours, and then the median of those.
-* The garbage collector runs before the stopwatch starts, so that nobody pays for the round before. While it runs, the collector is as users have it: on.
+* The garbage collector runs before the stopwatch starts, so that no round pays for the one before it. While it runs, the collector is as users have it: on.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["Entry", "Ratio", "Series", "Stopwatch", "interleave", "percentile", 
 
 
 class Stopwatch:
-    """Takes the time of one round: of what is in its `with` blocks, and of each operation that is lapped in there.
+    """Takes the time of one round: of its `with` blocks, and of each operation that is lapped in them.
 
         with watch as lap:
             for _ in range(n):
                 await ref.request(message)
                 lap(now())              # `now` is `time.perf_counter_ns`
 
-    What comes after the last lap counts for the round, and for no single operation. Without laps, say how many there were: `watch.operations += n`.
-    CPU time is the whole process's, so the threads' of an actor, too.
+    Time after the last lap counts for the round, and for no single operation. Without laps, say how many operations there were: `watch.operations += n`.
+    CPU time is that of the whole process, with all its threads.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times the operations per second of somebody else: the median of the rounds, and between which quartiles half of them were."""
+    """The ratio of operations per second to another contender's: the median of the rounds, and the quartiles between which half of them are."""
 
     median: float
     low: float
@@ -109,7 +109,7 @@ class Series:
         return Ratio(statistics.median(ratios), low, high)
 
     def cpu_ratio_to(self, other: Series) -> float:
-        """How many times the CPU time somebody else takes for the same."""
+        """The ratio of another contender's CPU time for the same to this one's."""
         return statistics.median(theirs / mine for mine, theirs in zip(self.cpu, other.cpu, strict=True))
 
 
@@ -120,7 +120,7 @@ def percentile(values: Iterable[float], percent: float) -> float:
 
 
 def stamp_cost() -> float:
-    """How many seconds one lap adds to each operation, for whomever: measured here and now, the best of several."""
+    """The seconds that one lap adds to each operation of any contender: measured here and now, the best of several."""
     best = float("inf")
     for _ in range(5):
         watch = Stopwatch()
@@ -133,7 +133,7 @@ def stamp_cost() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Somebody who takes part: `run` is one whole round, and puts what counts on the stopwatch."""
+    """One contender at one measure: `run` is one whole round, and puts the part that counts on the stopwatch."""
 
     contender: str
     run: Callable[[Stopwatch], None]
@@ -142,7 +142,7 @@ class Entry:
 def interleave(
     measure: str, entries: Sequence[Entry], *, rounds: int, placements: Sequence[Placement], on_round: Callable[[str], None] = lambda _: None
 ) -> list[Series]:
-    """Run `rounds` rounds of everybody on every placement, in turn; and one before them that does not count, for caches and the interpreter to warm up."""
+    """Run `rounds` rounds of every contender on every placement, in turn; and one before them that does not count, to warm up caches and the interpreter."""
     series = {(entry.contender, placement): Series(measure, entry.contender, placement) for placement in placements for entry in entries}
     for number in range(-1, rounds):
         first = max(number, 0) % len(entries)

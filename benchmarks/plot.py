@@ -1,6 +1,6 @@
 """One page of small bar charts on a log scale, all with the same rows: for each contender a bar to its p50, and a line on to its p99.
 
-Knows nothing of actors. It is written as SVG and as PNG.
+The page is written as SVG and as PNG. This file must never know of actors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What one contender reached in one panel."""
+    """The figures of one contender in one panel."""
 
     value: float
     worse: float | None = None  # where the line ends

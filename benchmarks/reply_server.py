@@ -1,4 +1,4 @@
-"""A server that gives every request the same chat completion, as fast as Python can: what is measured is the client's side.
+"""A server that gives every request the same chat completion, as fast as Python can, so that the client's side is measured.
 
     python benchmarks/reply_server.py        prints its port, and serves until its standard input ends
 

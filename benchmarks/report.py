@@ -1,4 +1,4 @@
-"""What a benchmark shows and keeps: tables for the terminal, the budgets, and the JSON file. Knows nothing of actors."""
+"""The output of a benchmark: tables for the terminal, the budgets, and the JSON file. It must never know of actors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What was to be reached, and what was."""
+    """A figure to be reached, and the figure that was measured."""
 
     what: str
     target: str

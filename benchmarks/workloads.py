@@ -31,7 +31,7 @@ MEASURES: Final = (
     Measure("event", "an event", "making an event and stamping it"),
 )
 
-# Of these, the time is what goes beyond that of the models, which sleep.
+# For these, the time is that beyond the time of the models, which sleep.
 WAITS: Final = (
     Measure("in_sequence", "W5s 10 in sequence", "each model sleeps 50 ms: the time beyond 500 ms"),
     Measure("in_parallel", "W5p 100 in parallel", "each model sleeps 50 ms: the time beyond 50 ms"),
@@ -83,11 +83,11 @@ QUICK: Final[Mapping[str, Load]] = {
     "in_parallel": Load(1, 20),
 }
 
-# How many of what in the processes of their own, and how often.
+# The sizes and repetitions of the measurements in processes of their own.
 SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,), "http": (400,)}
 SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (1,), "http": (20,)}
 
-# What is imported, by contender; the last two are what understudy must not need, and what it does.
+# The module that is imported, by contender; the last two are heavy libraries, for comparison.
 PEERS_MODULES: Final[Mapping[str, str]] = {
     "understudy": "understudy.actors",
     "openai-agents": "agents",

@@ -1,4 +1,4 @@
-"""An agent as a tool: unlike a transfer, the one who asks gets the answer, and goes on. The inner agent sees the request and nothing else.
+"""An agent as a tool: unlike after a transfer, the agent that asks gets the answer and continues. The inner agent sees only the request.
 
 python examples/agent_as_tool.py
 """
@@ -20,7 +20,7 @@ translator = ChatModelAgent(
 writer = ChatModelAgent(
     name="Writer",
     instruction="Write a motto of a few words, have it translated, and show both.",
-    tools=[translator.as_tool(emit_events=True)],  # its events are shown, too
+    tools=[translator.as_tool(emit_events=True)],  # the run shows its events, too
     model=model(
         ToolCalls(translator={"request": "The show goes on."}),
         "The show goes on. / Le spectacle continue.",

@@ -1,4 +1,4 @@
-"""A tool that asks the user: the run is interrupted there, and is resumed, maybe much later, with what the user has answered.
+"""A tool that asks the user: the run is interrupted there, and is resumed with the user's answer, perhaps much later.
 
 python examples/books.py
 """

@@ -1,4 +1,4 @@
-"""A conversation that lasts: it lies in a file, and whoever opens it again goes on with it; here, another system with another Runner, as after a deploy.
+"""A conversation that lasts: it is kept in a file. Another process can open it and continue; here, another system with another Runner does, as after a deploy.
 
 python examples/conversation.py
 """
@@ -15,7 +15,7 @@ from understudy.runtime import ActorSystem, ModelRequest, Runner, SessionBusy, S
 
 
 def reply(request: ModelRequest) -> str:
-    """Without a key: says how much of the conversation it was given."""
+    """Without a key: says how much of the conversation the model gets."""
     said = [message.text for message in request.messages if message.role == "user"]
     return f"I was told {len(said)} things, of which the first was: {said[0]}"
 
@@ -33,7 +33,7 @@ async def monday(path: Path) -> None:
 async def tuesday(path: Path) -> None:
     async with ActorSystem() as system, SQLiteStore(path) as store:
         runner = Runner(guide, system=system, store=store)
-        session = runner.session("user-42", policy=keep_last(4))  # what a model is given of what was said before
+        session = runner.session("user-42", policy=keep_last(4))  # how much of the conversation a model gets
         async for event in session.query("Where was I going?"):
             show(event)
         for run in [session.query("Where do I sleep there?"), session.query("And what do I eat?")]:  # both at once: the second waits its turn

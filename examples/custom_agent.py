@@ -1,4 +1,4 @@
-"""An agent without a model: whatever you write in `run`. It can stand wherever an agent can, here behind another one in a Sequential.
+"""An agent without a model: it does what you write in `run`. It may be used wherever an agent may, here after another one in a Sequential.
 
 python examples/custom_agent.py
 """
@@ -14,7 +14,7 @@ from understudy.runtime import AgentContext, AgentEvent, AgentInput, Runner
 
 
 class WordCounter(Agent):
-    """Counts the words of what the author has left in the session values, and leaves their number there."""
+    """Counts the words of the author's text in the session values, and puts their number there."""
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002, ARG002
         words = len(context.session["text"].split())
@@ -25,7 +25,7 @@ class WordCounter(Agent):
 author = ChatModelAgent(
     name="Author",
     instruction="Answer in one short sentence.",
-    output_key="text",  # the session value in which its answer is put
+    output_key="text",  # the session value that holds its answer
     model=model("The curtain rises at eight."),
 )
 counter = WordCounter(name="WordCounter", description="counts words")

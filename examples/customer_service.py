@@ -1,4 +1,4 @@
-"""A customer service: a triage hands over to specialists, and says why; they see no card numbers; a hard case goes up level by level; at night, few are there.
+"""A customer service: a triage hands over to specialists, and says why; they see no card numbers; hard cases move up a level; by night, billing is closed.
 
 python examples/customer_service.py
 """
@@ -18,7 +18,7 @@ from understudy.runtime import ChatModel, ModelRequest, RunContext, Runner, Tool
 
 @dataclass
 class Case:
-    """What whoever hands over has to say of the case."""
+    """What an agent that hands over must say of the case."""
 
     issue: str
     priority: Literal["low", "high"]
@@ -26,7 +26,7 @@ class Case:
 
 @dataclass
 class Desk:
-    """What belongs to the service, and not to one conversation: handoffs find it at `context.context`."""
+    """Belongs to the service, not to one conversation: handoffs find it at `context.context`."""
 
     now: Callable[[], datetime]
     log: list[str] = field(default_factory=list)
@@ -39,14 +39,14 @@ def is_open(context: RunContext, _agent: object) -> bool:
 
 
 def to(agent: ChatModelAgent, level: int, *, only_by_day: bool = False) -> Handoff:
-    """A handoff that is noted, and by which no card number gets any further."""
+    """A handoff that writes a line to the log, and removes card numbers from what the next agent sees."""
 
     def note(context: RunContext, case: Case) -> None:
         context.set("level", level)
         context.context.log.append(f"level {level}, {agent.name}: {case.issue} ({case.priority})")
 
     without_cards = redact({r"\b\d{4}(?: ?\d{4}){3}\b": "[CARD]"})
-    kept = without_cards if level == 1 else compose(remove_all_tools, without_cards)  # who comes later need not know how it came to him
+    kept = without_cards if level == 1 else compose(remove_all_tools, without_cards)  # later levels need not see how the case reached them
     return handoff(agent, on_handoff=note, input_type=Case, input_filter=kept, is_enabled=is_open if only_by_day else True)
 
 
@@ -60,7 +60,7 @@ def case(name: str, issue: str) -> ToolCalls:
 
 
 def by_day(request: ModelRequest) -> str | ToolCalls:
-    """What the triage answers to somebody who was charged twice."""
+    """The triage's reply to a customer who was charged twice."""
     if any(tool.name == "transfer_to_billing" for tool in request.tools):
         return case("Billing", "charged twice")
     return "Billing is there from nine to five. I have noted your question."

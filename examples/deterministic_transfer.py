@@ -1,4 +1,4 @@
-"""DeterministicTransfer: an agent that always hands over when it has come to its end, without a model that decides it.
+"""DeterministicTransfer: an agent that always hands over when it has ended; no model decides that.
 
 python examples/deterministic_transfer.py
 """

@@ -1,4 +1,4 @@
-"""Supervisors under a supervisor: whoever leads the mathematicians hands back to the one above, when they have done their part.
+"""Supervisors under a supervisor: the one that leads the mathematicians hands back to the one above it, when they have done their part.
 
 python examples/layered_supervisor.py
 """
@@ -14,7 +14,7 @@ from understudy.runtime import Runner, ToolCalls
 
 
 def to(agent_name: str) -> ToolCalls:
-    """What a model answers in order to hand over."""
+    """A model's reply that hands over."""
     return ToolCalls(transfer_to_agent={"agent_name": agent_name})
 
 

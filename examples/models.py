@@ -1,4 +1,4 @@
-"""The model of every example: the one that the environment names; or, where there is none, one that says what the example has written down for it.
+"""The model of every example: the one that the environment names; or, if it names none, a scripted one that gives the replies written in the example.
 
 With a key: OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL for another provider), in the environment or in a file `.env`.
 """
@@ -17,7 +17,7 @@ def model(*replies: str | ToolCalls | Callable[[ModelRequest], str | ToolCalls])
 
 @cache
 def real_model() -> ChatModel | None:
-    """One for all agents of the program; looked for once."""
+    """One for all agents of the program; the environment is read once."""
     try:
         return model_from_env()
     except UsageError as reason:

@@ -1,4 +1,4 @@
-"""A router that hands over, agents with tools, two agents at once, and a booking that somebody has to approve: the run is interrupted, and resumed.
+"""A router that hands over, agents with tools, two agents at once, and a booking that the user has to approve: the run is interrupted, and resumed.
 
 python examples/multi_agent.py
 """

@@ -1,4 +1,4 @@
-"""Parallel: three agents at once. None sees what the others say; the one who comes after them sees all of it.
+"""Parallel: three agents at once. None sees what the others say; the agent after them sees all of it.
 
 python examples/parallel.py
 """

@@ -1,7 +1,7 @@
-"""A payment that somebody has to approve, and that is made once, though the process that makes it is killed twice.
+"""A payment that the user has to approve, and that is made once, though the process that makes it is killed twice.
 
-Each step is kept in a file (`durability="step"`), so another process goes on behind the last one. What was under way when a process was killed is done again,
-with the same idempotency key: by that the bank knows that it has booked already.
+Each step is kept in a file (`durability="step"`), so another process continues after the last one. The call that was running when a process was killed is made
+again, with the same idempotency key: by that key the bank knows that it has already booked.
 
 python examples/payment.py
 """
@@ -42,7 +42,7 @@ def pay(invoice: int, euros: int, context: ToolContext) -> str:
 
 
 def die_as(part: str) -> None:
-    """As if somebody had pulled the plug: nothing is cleaned up."""
+    """As if the power failed: nothing is cleaned up."""
     if part == PART:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -54,8 +54,8 @@ def reply(request: ModelRequest) -> str | ToolCalls:
 accountant = ChatModelAgent(name="Accountant", instruction="Pay invoices with the tool pay.", tools=[pay], model=model(reply, reply))
 
 
-async def play() -> None:
-    """What one of the processes does."""
+async def run_part() -> None:
+    """The program of each process."""
     async with SQLiteStore(Path(FOLDER, "runs.db")) as store:
         runner = Runner(accountant, store=store, durability="step")
         if PART == ASKS:
@@ -73,7 +73,7 @@ async def recovered(runner: Runner) -> list[Run]:
     while True:
         if runs := await runner.recover():
             return runs
-        await asyncio.sleep(1)  # where it cannot be seen that a process is gone (not on Linux), what it held expires after 30 s
+        await asyncio.sleep(1)  # where nothing shows that a process has gone (not on Linux), its leases expire after 30 s
 
 
 def main() -> None:
@@ -88,6 +88,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if PART:
-        asyncio.run(play())
+        asyncio.run(run_part())
     else:
         main()

@@ -1,4 +1,4 @@
-"""Plan, execute, replan: a plan is made, its first step is carried out, the plan is looked at again; until there is an answer.
+"""Plan, execute, replan: make a plan, carry out its first step, revise the plan; until there is an answer.
 
 python examples/plan_execute.py
 """

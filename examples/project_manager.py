@@ -1,6 +1,6 @@
 """A project manager: a supervisor over a researcher who asks the user, a coder with a knowledge base, and a review that is a Sequential of three.
 
-The researcher is interrupted deep in the team, twice; each time the run is resumed with the answer, and goes on there.
+The researcher is interrupted deep in the team, twice; each time the run is resumed with the answer, and continues there.
 
 python examples/project_manager.py
 """
@@ -32,7 +32,7 @@ def knowledge_base(question: str) -> str:
 
 
 def to(agent_name: str) -> ToolCalls:
-    """What a model answers in order to hand over."""
+    """A model's reply that hands over."""
     return ToolCalls(transfer_to_agent={"agent_name": agent_name})
 
 

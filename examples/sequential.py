@@ -1,4 +1,4 @@
-"""Sequential: one agent after the other. What the first one says is put in a session value, which the instruction of the second one names.
+"""Sequential: one agent after the other. The first one's answer is put in a session value, which the instruction of the second one names.
 
 python examples/sequential.py
 """

@@ -1,4 +1,4 @@
-"""Agents inside a FastAPI service: a conversation for each user, which lasts. On a deploy, what is under way comes to rest; the next process goes on with it.
+"""Agents inside a FastAPI service: a lasting conversation for each user. On a deploy, each run stops at a safe point, and the next process continues it.
 
 pip install fastapi uvicorn
 python examples/service.py     # then: curl -X POST 'localhost:8000/sessions/ada?text=hello', and: curl localhost:8000/sessions/ada
@@ -18,7 +18,7 @@ from understudy.runtime import ActorSystem, Message, ModelRequest, Runner, Sessi
 
 
 class Parrot:
-    """A model for those who have no key."""
+    """A model for users without a key."""
 
     async def generate(self, request: ModelRequest) -> Message:
         return Message.assistant(f"You said: {request.messages[-1].text}")
@@ -37,9 +37,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with SQLiteStore(os.environ.get("SERVICE_STORE", "service.db")) as store, ActorSystem() as system:
         app.state.system = system
         app.state.runner = Runner(agent, system=system, store=store, durability="step")
-        await app.state.runner.recover()  # what another process has left goes on: after a deploy, and after a crash
+        await app.state.runner.recover()  # continues the runs that another process left, by a deploy or a crash
         yield
-        await system.drain(timeout=10)  # what is under way comes to rest at the next safe point
+        await system.drain(timeout=10)  # each run stops at its next safe point
 
 
 app = FastAPI(lifespan=lifespan)
@@ -49,7 +49,7 @@ app = FastAPI(lifespan=lifespan)
 async def say(name: str, text: str) -> str:
     run = app.state.runner.session(name, policy=keep_last(40)).query(text, timeout=60)
     try:
-        result = await asyncio.shield(run)  # whoever hangs up does not take the run along
+        result = await asyncio.shield(run)  # a client that hangs up does not cancel the run
     except (SessionBusy, SystemDraining) as error:
         raise HTTPException(503, str(error)) from error
     if result.error is not None:

@@ -1,4 +1,4 @@
-"""Session values: what the agents and tools of one run share. Here two tools put something in, and an instruction takes it out.
+"""Session values: what the agents and tools of one run share. Here two tools set them, and an instruction names them.
 
 python examples/session_values.py
 """

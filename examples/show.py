@@ -1,4 +1,4 @@
-"""How the examples talk to whoever runs them: one line for each thing that an agent says or does, and questions that somebody has to answer."""
+"""How the examples talk to the user who runs them: one line for each thing that an agent says or does, and questions to the user."""
 
 import sys
 
@@ -6,7 +6,7 @@ from understudy.runtime import AgentEvent, Interrupted, RunCancelled
 
 
 def show(event: AgentEvent) -> None:
-    """Print an event; but not the pieces of a message that is still streaming: the whole of it follows."""
+    """Print an event, but not the pieces of a message: the whole message follows them."""
     who = f"[{event.agent_name}]"
     if event.delta is not None:
         return
@@ -29,7 +29,7 @@ def show(event: AgentEvent) -> None:
 
 
 def ask(question: str, written_down: str) -> str:
-    """What somebody at the terminal answers; where there is none, what is written down."""
+    """The user's answer, if there is a terminal; otherwise the one written in the example."""
     if sys.stdin is not None and sys.stdin.isatty():
         return input(f"> {question} [{written_down}] ") or written_down
     print(f"> {question} {written_down}")

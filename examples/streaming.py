@@ -1,4 +1,4 @@
-"""The answer while it is being made: pieces of it come as events with a `delta`, and then the whole message.
+"""The answer as it is made: its pieces arrive as events with a `delta`, and then the whole message.
 
 python examples/streaming.py
 """

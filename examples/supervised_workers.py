@@ -1,4 +1,4 @@
-"""A pool of workers, one of which is shaky: its supervisor restarts it, and nobody else notices.
+"""A pool of workers, one of which fails: its supervisor restarts it, and the others do not notice.
 
 python examples/supervised_workers.py
 """
@@ -10,7 +10,7 @@ from understudy.runtime import Actor, ActorRef, ActorSystem, Backoff, Restart
 
 
 class Worker(Actor):
-    """Squares numbers; and falls over at unlucky ones."""
+    """Squares numbers, and fails at unlucky ones."""
 
     def __init__(self, unlucky: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The service desk of an airline, in Swarm's words: who is in charge hands over by a function that returns the next agent, and each has a routine to follow.
+"""The service desk of an airline, in Swarm's words: the active agent hands over by a function that returns the next one, and each has a routine to follow.
 
 python examples/swarm_airline.py
 """

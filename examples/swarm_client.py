@@ -1,4 +1,4 @@
-"""The client of the examples for Swarm: OpenAI's, if the environment names a model; or one that says what the example has written down for it."""
+"""The client of the examples for Swarm: OpenAI's, if the environment names a model; otherwise one that gives the replies written in the example."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class ScriptedClient:
 
 
 def client(*replies: Said) -> tuple[Any, str]:
-    """A client, and the model that it is to be asked for."""
+    """A client, and the name of the model to ask it for."""
     load_dotenv(find_dotenv(usecwd=True))
     if real_model() is None or "OPENAI_API_KEY" not in os.environ:
         return ScriptedClient(replies), "scripted"

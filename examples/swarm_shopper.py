@@ -1,4 +1,4 @@
-"""A shop, in Swarm's words, streamed: a triage agent, sales and refunds, and a database that belongs to the thread in which it was opened.
+"""A shop, in Swarm's words, streamed: a triage agent, sales and refunds, and a database that belongs to the thread that opened it.
 
 python examples/swarm_shopper.py
 """
@@ -51,11 +51,11 @@ def transfer_to_refunds() -> Agent:
 
 
 def transfer_back_to_triage() -> Agent:
-    """Call this when somebody else should see to the customer's wish."""
+    """Call this when another agent should help the customer."""
     return triage
 
 
-triage = Agent(name="Triage", instructions="Transfer the customer to whoever is right for him.", functions=[transfer_to_sales, transfer_to_refunds])
+triage = Agent(name="Triage", instructions="Transfer the customer to the right agent.", functions=[transfer_to_sales, transfer_to_refunds])
 sales = Agent(name="Sales", instructions="Sell. You need a product id.", functions=[order_item, notify_customer, transfer_back_to_triage])
 refunds = Agent(name="Refunds", instructions="Refund. You need a product id.", functions=[refund_item, notify_customer, transfer_back_to_triage])
 

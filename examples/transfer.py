@@ -1,4 +1,4 @@
-"""Transfer: a router hands the question over to whoever can answer it. The router does not come back; and what nobody can do, it says itself.
+"""Transfer: a router hands the question over to the agent that can answer it, and is not asked again. If no agent can, the router says so itself.
 
 python examples/transfer.py
 """
@@ -29,13 +29,13 @@ chat = ChatModelAgent(
     name="ChatAgent",
     description="A general-purpose agent for handling conversational chat.",
     instruction="You are friendly, and good at chatting.",
-    model=model(),  # nobody chats here
+    model=model(),  # no question here is for it
 )
 router = ChatModelAgent(
     name="RouterAgent",
     description="Hands tasks over to other agents.",
     instruction="You are a router. Hand the user's request over to the agent who is best for it. If there is none, tell the user that it cannot be done.",
-    model=model(ToolCalls(transfer_to_agent={"agent_name": "WeatherAgent"}), "I am sorry, nobody here can book flights."),
+    model=model(ToolCalls(transfer_to_agent={"agent_name": "WeatherAgent"}), "I am sorry, no agent here can book flights."),
 )
 team = set_sub_agents(router, [chat, weather])  # gives the router the tool transfer_to_agent
 

@@ -22,6 +22,8 @@ row imports only from those above it, and a test holds that:
 It must never import `understudy.actors`.
 """
 
+import typing as _typing
+
 from .actor.actor import Actor, ThreadActor
 from .actor.envelope import MailboxSettings
 from .actor.future import ActorFuture
@@ -199,6 +201,7 @@ __all__ = [
     "UnderstudyError",
     "Usage",
     "UsageError",
+    "__version__",
     "add_session_value",
     "add_session_values",
     "current_session",
@@ -209,3 +212,16 @@ __all__ = [
     "register_type",
     "summarize",
 ]
+
+__version__: str
+
+if not _typing.TYPE_CHECKING:  # a checker would take this for a module that has every name
+
+    def __getattr__(name: str) -> str:
+        """The version is looked up when a program asks for it, so that importing stays fast."""
+        if name != "__version__":
+            msg = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        from importlib.metadata import version  # noqa: PLC0415 -- brings csv, email and zipfile
+
+        return version("understudy")

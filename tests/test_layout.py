@@ -165,7 +165,7 @@ def test_public_names_are_sorted_and_complete(package):
     submodules = {info.name for info in pkgutil.iter_modules(module.__path__)}
     visible = {name for name in vars(module) if not name.startswith("_")}
     assert visible - submodules <= set(public), "what can be imported without a dot is public: give it a name with an underscore, or list it"
-    assert set(public) <= visible
+    assert [name for name in public if not hasattr(module, name)] == []  # `__version__` is looked up when a program asks for it
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.name != "__init__.py"], ids=name_of)

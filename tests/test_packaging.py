@@ -117,6 +117,7 @@ def test_what_is_installed_is_typed_and_works(python, tmp_path):
             "typed": [importlib.resources.files(room).joinpath("py.typed").is_file() for room in (understudy.actors, understudy.runtime)],
             "generic": [name for name in ("actors", "runtime", "tests", "benchmarks", "examples") if importlib.util.find_spec(name)],
             "namespace": getattr(understudy, "__file__", None),
+            "version": understudy.runtime.__version__,
         }))
     """
     found = json.loads(call(python, "-I", "-W", "error", "-c", program, cwd=tmp_path))
@@ -125,6 +126,7 @@ def test_what_is_installed_is_typed_and_works(python, tmp_path):
     assert found["typed"] == [True, True]
     assert found["generic"] == []
     assert found["namespace"] is None
+    assert found["version"] == importlib.metadata.version("understudy")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="the checker is not installed")

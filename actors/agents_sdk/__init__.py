@@ -2,10 +2,11 @@
 
     from understudy.actors.agents_sdk import Agent, Runner, handoff
 
-    agent           `Agent`: a `ChatModelAgent` by the SDK's names, to be used wherever one may be
-    runner          `Runner`: the SDK's; understudy's own does more, it keeps runs, resumes them, and knows sessions
+    options         the types of the options that an agent and a run take beside the SDK's own parameters
+    agent           `Agent`: a `ChatModelAgent` by the SDK's names, usable wherever one is
+    runner          `Runner` by the SDK's names; understudy's own does more: it keeps runs, resumes them, and knows sessions
 
-It must never behave otherwise than the classes that it gives other names.
+It must never behave otherwise than the classes that it renames.
 """
 
 from ...runtime.agent.hooks import AgentHooks, RunHooks

@@ -1,19 +1,23 @@
 """An agent by the names of the Agents SDK.
 
-Owns: how its parameters are called. What it does is `ChatModelAgent`'s.
+Owns: the names of its parameters. It must never do anything but what `ChatModelAgent` does.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import GenericAlias
-from typing import Any, ClassVar, Final, Self
+from typing import Final, Self, Unpack, cast
 
 from ...runtime.agent.context import AgentContext
 from ...runtime.models import ChatModel, OpenAIChatModel
 from ...runtime.models.env import environment
+from ..agent import Agent as Definition
 from ..chat_agent.chat_model_agent import ChatModelAgent
+from ..handoffs.handoff import Handoff
+from ..tools.tool import Tool
+from .options import AgentChanges, AgentOptions, AgentParameters, Instructions
 
 __all__ = ["Agent"]
 
@@ -30,36 +34,51 @@ class Agent(ChatModelAgent):
         name: str,
         handoff_description: str | None = None,
         *,
-        instructions: str | Callable[..., Any] | None = None,
-        tools: Sequence[Any] = (),
-        handoffs: Sequence[Any] = (),
-        model: Any = None,
-        **options: Any,
+        instructions: Instructions | None = None,
+        tools: Sequence[Tool | Callable[..., object]] = (),
+        handoffs: Sequence[Definition | Handoff] = (),
+        model: ChatModel | str | None = None,
+        **options: Unpack[AgentOptions],
     ) -> None:
-        names = {"name": name, "handoff_description": handoff_description, "instructions": instructions}
-        self._given = {**names, "tools": tools, "handoffs": handoffs, "model": model, **options}
-        text = _as_instruction(instructions) if callable(instructions) else instructions or ""
-        own: dict[str, Any] = {"description": handoff_description or "", "instruction": text, "tools": tools, "handoffs": handoffs}
-        super().__init__(name=name, model=_default_model() if model is None else model, **own, **options)
+        self._made_of: AgentParameters = {
+            "name": name,
+            "handoff_description": handoff_description,
+            "instructions": instructions,
+            "tools": tools,
+            "handoffs": handoffs,
+            "model": model,
+            **options,
+        }
+        super().__init__(
+            name=name,
+            description=handoff_description or "",
+            instruction=_as_instruction(instructions) if callable(instructions) else instructions or "",
+            tools=tools,
+            handoffs=handoffs,
+            model=_default_model() if model is None else model,
+            **options,
+        )
 
-    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `Agent[MyContext]`, for annotations
+    def __class_getitem__(cls, context_type: object) -> GenericAlias:
+        """`Agent[MyContext]`, for annotations."""
+        return GenericAlias(cls, context_type)
 
     @property
-    def instructions(self) -> Any:
-        return self._given["instructions"]
+    def instructions(self) -> Instructions | None:
+        return self._made_of["instructions"]
 
     @property
     def handoff_description(self) -> str:
         return self.description
 
-    def clone(self, **changes: Any) -> Self:
-        """A copy with these changes: made of all that this one was made of."""
+    def clone(self, **changes: Unpack[AgentChanges]) -> Self:
+        """A copy of this agent with these changes."""
         now = {name: getattr(self, name) for name in _SETTABLE}
-        return type(self)(**{**self._given, **now, **changes})
+        return type(self)(**cast("AgentParameters", {**self._made_of, **now, **changes}))
 
 
 def _default_model() -> ChatModel | None:
-    """As in the SDK, a key is enough: the environment need not name a model. None: what it says of models is all that counts."""
+    """As in the SDK, a key is enough: the environment need not name a model. None: the environment names a model, or has no key."""
     values = environment()
     if not values.get("OPENAI_API_KEY") or any(values.get(name) for name in ("OPENAI_MODEL", "ARK_CHAT_MODEL", "MODEL_TYPE", "OPENAI_BY_AZURE")):
         return None
@@ -67,11 +86,11 @@ def _default_model() -> ChatModel | None:
     return OpenAIChatModel(named, api_key=values["OPENAI_API_KEY"], base_url=values.get("OPENAI_BASE_URL") or None)
 
 
-def _as_instruction(function: Callable[..., Any]) -> Callable[[AgentContext], Any]:
+def _as_instruction(function: Callable[..., str | Awaitable[str]]) -> Callable[[AgentContext], str | Awaitable[str]]:
     """A function of the run's context and the agent, as one of the agent's context."""
     takes = len(inspect.signature(function).parameters)
 
-    def instruction(context: AgentContext) -> Any:
+    def instruction(context: AgentContext) -> str | Awaitable[str]:
         return function(context.run, context.node.agent) if takes > 1 else function(context.run)
 
     return instruction

@@ -1,63 +1,92 @@
 """Running an agent by the names of the Agents SDK.
 
-Owns: `Runner.run` and its like. How runs are run is `understudy.runtime`'s.
+Owns: `Runner.run`, its variants and their parameters. It must never run anything itself: that is for `understudy.runtime.Runner`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Final, Unpack, cast
 
 from ...runtime.data.chat import Message, Role
 from ...runtime.data.run_result import RunResult
 from ...runtime.run.run import Run
 from ...runtime.runner import Runner as _Runner
+from ..agent import Agent
+from .options import InputItem, RunCallOptions, RunnerOptions, RunOptions
 
 __all__ = ["Runner", "run"]
 
+_ROLES: Final = ("system", "developer", "user", "assistant")
+
 
 class Runner:
-    """Runs an agent, by the SDK's names. A Runner of understudy's does more: it keeps runs, resumes them, and knows sessions."""
+    """Runs an agent, by the SDK's names. understudy's own `Runner` does more: it keeps runs, resumes them, and knows sessions."""
 
     @classmethod
-    async def run(cls, starting_agent: Any, input: str | Sequence[Any], *, context: Any = None, **options: Any) -> RunResult:  # noqa: A002 -- the SDK's
-        """Run to the end. Raises what it failed with."""
+    async def run(
+        cls,
+        starting_agent: Agent,
+        input: str | Sequence[InputItem],  # noqa: A002 -- the SDK's
+        *,
+        context: object = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult:
+        """Run to the end. Raises the error that the run failed with."""
         result = await cls._start(starting_agent, input, context, options)
         result.raise_for_error()
         return result
 
     @classmethod
-    def run_sync(cls, starting_agent: Any, input: str | Sequence[Any], *, context: Any = None, **options: Any) -> RunResult:  # noqa: A002 -- the SDK's
-        """The same, where no event loop is running."""
+    def run_sync(
+        cls,
+        starting_agent: Agent,
+        input: str | Sequence[InputItem],  # noqa: A002 -- the SDK's
+        *,
+        context: object = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResult:
+        """The same as `run`, where no event loop is running."""
         result = cls._start(starting_agent, input, context, options).result()
         result.raise_for_error()
         return result
 
     @classmethod
-    def run_streamed(cls, starting_agent: Any, input: str | Sequence[Any], *, context: Any = None, **options: Any) -> Run:  # noqa: A002 -- the SDK's
+    def run_streamed(
+        cls,
+        starting_agent: Agent,
+        input: str | Sequence[InputItem],  # noqa: A002 -- the SDK's
+        *,
+        context: object = None,
+        **options: Unpack[RunOptions],
+    ) -> Run:
         """The run itself: iterate over its events."""
         return cls._start(starting_agent, input, context, {"streaming": True, **options})
 
     @staticmethod
-    def _start(agent: Any, given: Any, context: Any, options: dict[str, Any]) -> Run:
-        own = {name: options.pop(name) for name in ("hooks", "handoff_input_filter", "store", "system", "max_transfers", "durability") if name in options}
-        return _Runner(agent, **own).run(_as_messages(given), context=context, **options)
+    def _start(agent: Agent, messages: str | Sequence[InputItem], context: object, options: RunOptions) -> Run:
+        own = {name: value for name, value in options.items() if name in RunnerOptions.__optional_keys__}
+        rest = {name: value for name, value in options.items() if name not in own}
+        runner = _Runner(agent, **cast("RunnerOptions", own))
+        return runner.run(_as_messages(messages), context=context, **cast("RunCallOptions", rest))
 
 
-async def run(agent: Any, text: str, **options: Any) -> RunResult:
+async def run(agent: Agent, text: str, *, context: object = None, **options: Unpack[RunOptions]) -> RunResult:
     """Run an agent to the end, as `Runner.run` does."""
-    return await Runner.run(agent, text, **options)
+    return await Runner.run(agent, text, context=context, **options)
 
 
-def _as_messages(given: Any) -> Any:
-    """Messages, of which some may be dicts with a role and a content."""
-    if isinstance(given, str | Message):
-        return given
-    messages = []
-    for one in given:
-        if isinstance(one, dict) and isinstance(one.get("content"), str) and one.get("role") in ("system", "developer", "user", "assistant"):
-            role = "system" if one["role"] == "developer" else one["role"]
-            messages.append(Message(cast("Role", role), one["content"]))
-        else:
-            messages.append(one)
-    return messages
+def _as_messages(items: str | Sequence[InputItem]) -> str | Message | Sequence[Message]:
+    """The items as messages. understudy's `Runner` refuses those that are none."""
+    if isinstance(items, str | Message):
+        return items
+    return [cast("Message", _as_message(item)) for item in items]
+
+
+def _as_message(item: InputItem) -> InputItem:
+    """The message of a dict with a role and a text; any other item as it is."""
+    if isinstance(item, dict):
+        role, content = item.get("role"), item.get("content")
+        if isinstance(content, str) and role in _ROLES:
+            return Message(cast("Role", "system" if role == "developer" else role), content)
+    return item

@@ -1,16 +1,18 @@
 """Swarm's API on this runtime: for programs that were written for OpenAI Swarm 0.1.0, with only their imports changed.
 
-    caller_thread   the thread that waits for a run does what blocks
-    util            schemas of functions, pieces of a message joined, what `debug=True` prints
-    types           Agent, Response, Result; what models send, by OpenAI's types
+Each file imports only from those above it:
+
+    types           Agent, Response, Result; OpenAI's types under Swarm's names
+    util            the schema of a function, the joining of a message's pieces, what `debug=True` prints
+    caller_thread   the thread that waits for a run makes the calls that block
+    call_state      one call of `Swarm.run`: its conversation, the agent that is active, how it ends
     function_calls  the functions that one reply calls, one after the other
-    call_state      one call of `Swarm.run`: what is said in it, and how it ends
     turn            one reply of one agent, and the functions that it calls
-    agents          a Swarm agent as an agent of this package, and how the next one follows
+    agents          one of Swarm's agents as an agent of this package, and its transfer to the next one
     core            Swarm
     repl            a conversation in the terminal
 
-Importing it imports openai. It must never be imported by `understudy.actors` itself.
+Importing it imports openai. `understudy.actors` itself must never import it.
 """
 
 from .core import Swarm

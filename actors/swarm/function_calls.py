@@ -1,7 +1,7 @@
 """The functions that one reply calls, one after the other.
 
-Owns: what becomes of each call: the message that the model is told, who is to follow, which context variables change. A function that is `async def` is
-awaited by whoever goes on with the round. It must never take a handover or a change of the context variables any further than its own response.
+Owns: what comes of each call: the message for the model, the agent that follows, and the context variables that change. The caller awaits the result of a
+function that is `async def`. It must never carry a transfer or a change of the context variables any further than its own response.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .call_state import VARIABLES
-from .types import AgentFunction, Response
+from .types import AgentFunction, FunctionCall, Response, Variables
 from .util import debug_print
 
 if TYPE_CHECKING:
@@ -26,21 +26,28 @@ _NOTHING: Final = object()
 
 
 class Calls:
-    """One round of calls. `go_on` until it returns None; `response` is what has come of it."""
+    """One round of calls. Call `advance` until it returns None; `response` is the result."""
 
     __slots__ = ("_call", "_calls", "_debug", "_functions", "_swarm", "_variables", "response")
 
-    def __init__(self, swarm: Swarm, tool_calls: Sequence[Any], functions: Sequence[AgentFunction], context_variables: Any, debug: bool) -> None:  # noqa: FBT001 -- Swarm's
+    def __init__(
+        self,
+        swarm: Swarm,
+        tool_calls: Sequence[FunctionCall],
+        functions: Sequence[AgentFunction],
+        context_variables: Variables,
+        debug: bool,  # noqa: FBT001 -- Swarm's
+    ) -> None:
         self._swarm = swarm
         self._calls = deque(tool_calls)
         self._functions = {function.__name__: function for function in functions}
         self._variables = context_variables
         self._debug = debug
-        self._call: Any = None  # the one whose result is awaited
+        self._call: FunctionCall  # the one that was made last
         self.response = Response()
 
-    def go_on(self, awaited: Any = _NOTHING) -> Awaitable[Any] | None:
-        """Make the calls, up to one that returns something to be awaited, which is returned: go on with its result."""
+    def advance(self, awaited: object = _NOTHING) -> Awaitable[object] | None:
+        """Make the calls, up to the first one that returns an awaitable, which is returned: `advance` again with its result."""
         if awaited is not _NOTHING:
             self._note(awaited)
         while self._calls:
@@ -61,7 +68,7 @@ class Calls:
             self._note(returned)
         return None
 
-    def _note(self, returned: Any) -> None:
+    def _note(self, returned: object) -> None:
         result = self._swarm.handle_function_result(returned, self._debug)
         self._tell(result.value)
         self.response.context_variables.update(result.context_variables)
@@ -73,8 +80,8 @@ class Calls:
         self.response.messages.append({"role": "tool", "tool_call_id": call.id, "tool_name": call.function.name, "content": content})
 
 
-def _takes_variables(function: Callable[..., Any]) -> bool:
-    """Whether it has a parameter for them: by its signature, or by its own code, where that says it is another function's."""
+def _takes_variables(function: AgentFunction) -> bool:
+    """Whether it has a parameter for them: in its signature, or in its own code, where the signature is that of a function that it wraps."""
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and VARIABLES in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return True

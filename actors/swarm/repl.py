@@ -1,6 +1,6 @@
 """A conversation in the terminal.
 
-Owns: how it looks, which is as Swarm has it: names in blue, calls of functions in purple. It ends by what `input` raises.
+Owns: how it looks, which is as Swarm has it: names in blue, calls of functions in purple. It must never catch what `input` raises: that ends it.
 """
 
 # ruff: noqa: T201, FBT001, FBT002 -- it prints; the parameters and their order are Swarm's
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .core import Swarm
-from .types import Agent, Response
+from .types import Agent, Client, InitialVariables, MessageDict, Piece, Response
 
 __all__ = ["pretty_print_messages", "process_and_print_streaming_response", "run_demo_loop"]
 
 
-def process_and_print_streaming_response(response: Iterable[dict[str, Any]]) -> Response | None:
+def process_and_print_streaming_response(response: Iterable[Piece]) -> Response | None:
     """Print the pieces of a streamed run as they come. Returns its response."""
     content = sender = ""
     for piece in response:
@@ -36,12 +36,13 @@ def process_and_print_streaming_response(response: Iterable[dict[str, Any]]) -> 
             print()
             content = ""
         if "response" in piece:
-            return piece["response"]  # type: ignore[no-any-return]
+            whole: Response = piece["response"]
+            return whole
     return None
 
 
 def pretty_print_messages(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Print what agents have said, and which functions they have called."""
+    """Print the messages of agents, and the functions that they call."""
     for message in messages:
         if message["role"] != "assistant":
             continue
@@ -58,24 +59,26 @@ def pretty_print_messages(messages: Sequence[Mapping[str, Any]]) -> None:
 
 def run_demo_loop(
     starting_agent: Agent,
-    context_variables: Mapping[Any, Any] | None = None,
+    context_variables: InitialVariables = None,
     stream: bool = False,
     debug: bool = False,
     *,
-    client: Any = None,
+    client: Client | None = None,
 ) -> None:
-    """Talk with agents, beginning with this one, until the input ends (`EOFError`) or somebody interrupts it. `client` is that of `Swarm`."""
+    """Talk with agents, beginning with this one, until the input ends (`EOFError`) or the user interrupts it. `client` is that of `Swarm`."""
     swarm = Swarm() if client is None else Swarm(client)
     print("Starting Swarm CLI 🐝")
-    messages: list[Any] = []
+    messages: list[MessageDict] = []
     agent: Agent | None = starting_agent
     while True:
         messages.append({"role": "user", "content": input("\033[90mUser\033[0m: ")})
         assert agent is not None
-        response: Any = swarm.run(agent=agent, messages=messages, context_variables=context_variables or {}, stream=stream, debug=debug)
         if stream:
-            response = process_and_print_streaming_response(response)
+            pieces = swarm.run(agent=agent, messages=messages, context_variables=context_variables or {}, stream=True, debug=debug)
+            response = process_and_print_streaming_response(pieces)
+            assert response is not None  # the last piece
         else:
+            response = swarm.run(agent=agent, messages=messages, context_variables=context_variables or {}, debug=debug)
             pretty_print_messages(response.messages)
         messages.extend(response.messages)
         agent = response.agent

@@ -1,34 +1,42 @@
 """One reply of one agent, and the functions that it calls.
 
-Owns: how the client is asked, synchronous or not, at once or in pieces, and what is made of its answer. What is overridden in a subclass of `Swarm`
-is used. It must never decide who is next.
+Owns: how the client is asked, synchronous or not, at once or in pieces, and what is made of its answer. A method that a subclass of `Swarm` overrides is
+used. It must never decide which agent is next.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from enum import Enum, auto
 from functools import partial
-from typing import Any, Final
+from typing import Any, Literal, Protocol, cast
 
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
 from ...runtime.agent.context import AgentContext
 from ...runtime.maybe_await import maybe_await
 from .call_state import VARIABLES, SwarmCall
 from .function_calls import Calls
-from .types import Agent, ChatCompletionMessageToolCall, Function, Response
+from .types import Agent, CallDict, ChatCompletionMessageToolCall, Function, FunctionCall, MessageDict, Piece, Response, Variables
 from .util import debug_print, merge_chunk
 
 __all__ = ["SwarmReply"]
 
-_END: Final = object()
+
+class _End(Enum):
+    END = auto()
+
+
+class _Jsonable(Protocol):
+    def json(self) -> str: ...
 
 
 class SwarmReply:
-    """One reply. After `ask` or `stream`, `message` is what was said, and `calls` are those of functions in it."""
+    """One reply. After `ask` or `stream`, `message` is the reply, and `calls` are the calls of functions in it."""
 
     __slots__ = ("_agent", "_context", "_swarm_call", "calls", "message")
 
@@ -36,10 +44,11 @@ class SwarmReply:
         self._agent = agent
         self._swarm_call = swarm_call
         self._context = context
-        self.message: dict[str, Any] = {}
-        self.calls: list[Any] = []
+        self.message: MessageDict = {}
+        self.calls: Sequence[FunctionCall] = ()
 
     async def _completion(self) -> Any:
+        """What the client returns: OpenAI's types, or any of the user's that look like them."""
         swarm_call = self._swarm_call
         ask = partial(
             swarm_call.swarm.get_chat_completion,
@@ -54,20 +63,21 @@ class SwarmReply:
 
     async def ask(self) -> None:
         """Have the whole reply at once."""
-        message = (await self._completion()).choices[0].message
-        await self.say("Received completion:", message)
+        completion: ChatCompletion = await self._completion()
+        message = completion.choices[0].message
+        await self.print_debug("Received completion:", message)
         self.message = {**json.loads(message.model_dump_json()), "sender": self._agent.name}
-        self.calls = message.tool_calls or []
+        self.calls = cast("Sequence[FunctionCall]", message.tool_calls or ())  # calls of functions: the model is offered no other tools
 
-    async def stream(self, sender: str) -> AsyncGenerator[dict[str, Any]]:
-        """The same in pieces. The whole message is said to be that sender's, as Swarm has it; the pieces are this agent's."""
-        message: dict[str, Any] = {"content": "", "sender": sender, "role": "assistant", "function_call": None, "tool_calls": defaultdict(_no_call)}
+    async def stream(self, sender: str) -> AsyncGenerator[Piece]:
+        """Have the reply in pieces. As in Swarm, the whole message bears the name of that sender, and the pieces that of this agent."""
+        message: MessageDict = {"content": "", "sender": sender, "role": "assistant", "function_call": None, "tool_calls": defaultdict(_no_call)}
         completion = await self._completion()
         yield {"delim": "start"}
         async with aclosing(self._chunks(completion)) as chunks:
             async for chunk in chunks:
                 if not chunk.choices:
-                    continue  # some providers say something about the whole in chunks of their own
+                    continue  # some providers send chunks about the whole reply
                 delta = _as_dict(chunk.choices[0].delta)
                 yield {**delta, "sender": self._agent.name} if delta.get("role") == "assistant" else delta
                 merge_chunk(message, {key: value for key, value in delta.items() if key != "sender"})
@@ -75,14 +85,13 @@ class SwarmReply:
         message["tool_calls"] = list(message["tool_calls"].values()) or None
         self.message = message
         self.calls = [_as_call(call) for call in message["tool_calls"] or ()]
-        await self.say("Received completion:", message)
+        await self.print_debug("Received completion:", message)
 
-    async def _chunks(self, completion: Any) -> AsyncGenerator[Any]:
-        swarm_call, context = self._swarm_call, self._context
-        if hasattr(completion, "__iter__"):
-            each = await swarm_call.do(context, iter, completion)
-            while (chunk := await swarm_call.do(context, next, each, _END)) is not _END:
-                yield chunk
+    async def _chunks(self, completion: Iterable[ChatCompletionChunk] | AsyncIterable[ChatCompletionChunk]) -> AsyncGenerator[ChatCompletionChunk]:
+        if isinstance(completion, Iterable):
+            each = await self._swarm_call.do(self._context, _begin, completion)
+            while (found := await self._swarm_call.do(self._context, _next, each)) is not _End.END:
+                yield found
             return
         chunks = aiter(completion)
         try:
@@ -95,29 +104,36 @@ class SwarmReply:
                     await maybe_await(close())
 
     async def call_functions(self) -> Response:
-        """Call what the reply wants to be called."""
+        """Make the calls of the reply."""
         swarm_call, context, swarm = self._swarm_call, self._context, self._swarm_call.swarm
-        variables = context.session[VARIABLES]
-        if swarm._has_own_calls:
-            response: Response = await swarm_call.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, swarm_call.debug)
-            return response
+        variables: Variables = context.session[VARIABLES]
+        if swarm_call.has_own_calls:
+            return await swarm_call.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, swarm_call.debug)
         calls = Calls(swarm, self.calls, self._agent.functions, variables, swarm_call.debug)
-        awaitable = await swarm_call.do(context, calls.go_on)
+        awaitable = await swarm_call.do(context, calls.advance)
         while awaitable is not None:
-            awaitable = await swarm_call.do(context, calls.go_on, await swarm_call.checked(awaitable))
+            awaitable = await swarm_call.do(context, calls.advance, await swarm_call.checked(awaitable))
         return calls.response
 
-    async def say(self, *args: object) -> None:
-        """Print that, if the run is debugged, where whoever called it prints."""
+    async def print_debug(self, *args: object) -> None:
+        """Print that, if the run is debugged, in the thread that called it."""
         if self._swarm_call.debug:
             await self._swarm_call.do(self._context, debug_print, True, *args)
 
 
-def _no_call() -> dict[str, Any]:
+def _begin(chunks: Iterable[ChatCompletionChunk]) -> Iterator[ChatCompletionChunk]:
+    return iter(chunks)
+
+
+def _next(chunks: Iterator[ChatCompletionChunk]) -> ChatCompletionChunk | Literal[_End.END]:
+    return next(chunks, _End.END)
+
+
+def _no_call() -> CallDict:
     return {"function": {"arguments": "", "name": ""}, "id": "", "type": ""}
 
 
-def _as_dict(delta: Any) -> dict[str, Any]:
+def _as_dict(delta: BaseModel | _Jsonable) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json())
     return made
 

@@ -1,18 +1,20 @@
-"""Small things: the schema of a function, pieces of a message put together, and what `debug=True` prints.
+"""The schema of a function, the joining of a message's pieces, and what `debug=True` prints.
 
-Owns: Swarm's own forms of these. A schema says no more than Swarm's does: there is nothing strict about it.
+Owns: Swarm's own forms of these. A schema must never say more than Swarm's does: nothing in it is strict.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from .types import AgentFunction
+
 __all__ = ["debug_print", "function_to_json", "merge_chunk", "merge_fields"]
 
-_TYPES: Final[Mapping[Any, str]] = {
+_TYPES: Final[Mapping[object, str]] = {
     str: "string",
     int: "integer",
     float: "number",
@@ -24,14 +26,14 @@ _TYPES: Final[Mapping[Any, str]] = {
 
 
 def debug_print(debug: bool, *args: object) -> None:  # noqa: FBT001 -- Swarm's
-    """Print that in grey, with the time, if `debug` is true."""
+    """Print the arguments in grey, with the time, if `debug` is true."""
     if debug:
-        now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 -- the time of whoever looks on
-        print(f"\033[97m[\033[90m{now}\033[97m]\033[90m {' '.join(map(str, args))}\033[0m")  # noqa: T201 -- that is what it is for
+        now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 -- the local time, for the user who reads it
+        print(f"\033[97m[\033[90m{now}\033[97m]\033[90m {' '.join(map(str, args))}\033[0m")  # noqa: T201 -- it prints
 
 
-def merge_fields(target: dict[str, Any], source: Mapping[str, Any]) -> None:
-    """Put texts behind those that are there, at any depth. What is neither text nor a mapping is left out."""
+def merge_fields(target: dict[str, Any], source: Mapping[str, object]) -> None:
+    """Append the texts of `source` to those of `target`, at any depth. Values that are neither text nor mapping are left out."""
     for key, value in source.items():
         if isinstance(value, str):
             target[key] = (target.get(key) or "") + value
@@ -42,14 +44,14 @@ def merge_fields(target: dict[str, Any], source: Mapping[str, Any]) -> None:
 
 
 def merge_chunk(final_response: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Put a piece of a streamed message behind what there is of it. Calls of functions are told apart by their index."""
+    """Append a piece of a streamed message to what came before it. Calls of functions are told apart by their index."""
     merge_fields(final_response, {key: value for key, value in delta.items() if key != "role"})
     for call in delta.get("tool_calls") or ():
         merge_fields(final_response["tool_calls"][call["index"]], {key: value for key, value in call.items() if key != "index"})
 
 
-def function_to_json(func: Callable[..., Any]) -> dict[str, Any]:
-    """What a model is told of a function: its name, its docstring and its parameters. One without an annotation that is known is a "string"."""
+def function_to_json(func: AgentFunction) -> dict[str, Any]:
+    """What a model is told of a function: its name, its docstring and its parameters. A parameter is a "string", unless its annotation says otherwise."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except ValueError as error:
@@ -69,7 +71,7 @@ def function_to_json(func: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def _type_of(annotation: Any) -> str:
+def _type_of(annotation: object) -> str:
     try:
         return _TYPES.get(annotation, "string")
     except TypeError:  # it cannot be hashed

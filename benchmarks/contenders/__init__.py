@@ -1,4 +1,4 @@
-"""Who takes part in `actors.py`. Each file is one library, used as its users would.
+"""The contenders of `actors.py` (and, in files that begin with agents_, of `agents.py`). Each file is one library, used as its users would.
 
     base                    what a contender is
     work                    what all of them do alike
@@ -9,7 +9,7 @@
     asyncio_tasks           bare asyncio, as a floor
     pykka_style             what understudy_threads and pykka_threading share
 
-They differ in nothing but the library: same messages, same replies, same number of actors, and whatever each recommends for speed.
+They differ only in the library: the messages, the replies and the number of actors are the same, and each is used in the way that it recommends for speed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, 
 
 __all__ = ["Agno"]
 
-NO_TRANSFER = "a Team delegates; nobody takes over"
+NO_TRANSFER = "a Team delegates; no agent takes over"
 
 
 @tool
@@ -158,4 +158,4 @@ def _once(agent: Agent) -> Once:
 
 
 def _nothing() -> None:
-    """What a database that needs no closing does."""
+    """Closes nothing: this database needs no closing."""

@@ -1,7 +1,7 @@
 """autogen-agentchat: `await AssistantAgent(...).run(task=...)`. Its agents keep their conversation.
 
-Runs that come one after the other share an agent, which is reset before each: that is quicker than to make a new one, and without it every run would be
-slower than the one before. Runs that live at once have an agent each.
+Runs one after the other share an agent, which is reset before each: that is quicker than a new one, and without it every run would be slower than the one
+before. Runs that live at once have an agent each.
 """
 
 from __future__ import annotations

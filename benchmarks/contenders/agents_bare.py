@@ -1,4 +1,4 @@
-"""A bare loop: the model's function and the tool's are called by hand. No events, no history policy, no validation, nobody who could cancel or supervise."""
+"""A bare loop: the model's function and the tool's are called by hand. No events, no history policy, no validation, no cancelling, no supervision."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What takes part in `agents.py`: one library, used as its users would. Owns the rounds, which are the same for everybody; a contender only says how it runs.
+"""A contender of `agents.py`: one library, used as its users would. Owns the rounds, which are the same for all; a contender says only how it runs.
 
-Every run's answer is looked at: a library that is fast because it did something else would be found out.
+Every run's answer is checked, so that a library cannot be fast by doing something else.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ class AgentContender(AsyncContender):
     # --- what a library says ---
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        """A definition of an agent with one tool: one that all share, or a new one, for which `index` stands in the name."""
+        """A definition of an agent with one tool: one that all share, or a new one, whose name contains `index`."""
         raise NotImplementedError
 
     def once(self, what: What) -> Once:
-        """What makes one run of that kind and returns its answer. Whatever can be prepared, is."""
+        """A function that makes one run of that kind and returns its answer. It prepares beforehand all that can be prepared."""
         raise NotImplementedError
 
     def once_alone(self, what: What) -> Once:
-        """The same, for runs of which the next one begins when the last one has ended: a quicker way, if the library has one."""
+        """The same for runs one after the other: a quicker way, if the library has one."""
         return self.once(what)
 
     def relay(self, transfers: int) -> Once:
-        """The same, for two agents that hand over to each other so many times before the answer."""
+        """The same for two agents that hand over to each other so many times before the answer."""
         raise NotImplementedError
 
     def handing_off(self, times: int) -> Once:
-        """The same by handoffs, where that is something else than a transfer: each agent names the other, and has a tool for him."""
+        """The same by handoffs, where these are not transfers: each agent names the other, and has a tool for it."""
         raise NotImplementedError
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
-        """The same, for a model that calls `on_call` and then sleeps. The number is the session's."""
+        """The same for a model that calls `on_call` and then sleeps. The number is the session's."""
         raise NotImplementedError
 
     def sequence(self, agents: int) -> Once:
-        """So many agents, one after the other, each model sleeping `MODEL_SECONDS`. Here, as whoever has no workflows would write it: so many runs."""
+        """So many agents, one after the other, each model sleeping `MODEL_SECONDS`. Here, as for a library without workflows: so many runs."""
         one = self.sleeping(MODEL_SECONDS, _nothing)
 
         async def once() -> str:
@@ -93,7 +93,7 @@ class AgentContender(AsyncContender):
         return once
 
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
-        """What makes one run whose tool waits to be approved, keeps it (in memory, or in a file of SQLite), and goes on from that; and what closes it."""
+        """A function that makes one run whose tool waits for approval, keeps it (in memory, or in SQLite's file) and resumes it; and one that closes it."""
         raise NotImplementedError
 
     async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:
@@ -172,8 +172,8 @@ class AgentContender(AsyncContender):
         await self._relay(self.handing_off(load.width), load, watch)
 
     async def _relay(self, once: Once, load: Load, watch: Stopwatch) -> None:
-        # All runs of a round on the stopwatch at once: it collects garbage before it starts, after which the first run meets cold caches. Short runs would
-        # each pay for that, and a long one once.
+        # All runs of a round are on the stopwatch at once: it collects garbage before it starts, so the first run meets cold caches. If each run had a start
+        # of its own, each would pay for that.
         _check(await once())
         with watch:
             answers = [await once() for _ in range(load.times)]
@@ -201,7 +201,7 @@ async def _one_by_one(once: Once, load: Load, watch: Stopwatch) -> None:
 
 
 async def _beyond(once: Once, load: Load, watch: Stopwatch, *, model_seconds: float) -> None:
-    """What is on the stopwatch in the end is the time beyond that of the models."""
+    """In the end, the stopwatch has the time beyond that of the models."""
     for _ in range(load.times):
         with watch:
             answer = await once()

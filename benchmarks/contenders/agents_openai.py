@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 def _import_library() -> None:
-    """Import the library of the name `agents`, which the command `agents.py` in the folder above would stand before."""
+    """Import the library `agents`, which the command `agents.py` in the folder above would shadow."""
     before, here = sys.path.copy(), Path(__file__).parents[1]
     sys.path[:] = [entry for entry in before if Path(entry).resolve() != here]
     try:

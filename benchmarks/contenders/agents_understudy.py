@@ -81,7 +81,7 @@ class HandsOff:
 
 
 class Relay:
-    """What both models of a relay have in common: how often they still hand over."""
+    """Shared by the two models of a relay: how often they still hand over."""
 
     def __init__(self, transfers: int) -> None:
         self.transfers = self.left = transfers
@@ -197,7 +197,7 @@ class UnderstudyAgents(AgentContender):
                 lap(now())
 
     async def event(self, load: Load, watch: Stopwatch) -> None:
-        """What an agent does to yield an event, and the run supervisor to say where and when it happened."""
+        """The work of an agent to yield an event, and of the run supervisor to stamp it with its origin and time."""
         message, path = Message("assistant", ANSWER), ("a",)
         with watch as lap:
             for number in range(load.times):

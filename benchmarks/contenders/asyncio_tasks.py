@@ -1,4 +1,4 @@
-"""Bare asyncio: a task and a queue for each actor. What an actor costs that has no supervision, no refs, no bounds, and no answer for who asks a dead one.
+"""Bare asyncio: a task and a queue for each actor. The cost of an actor without supervision, refs or bounds; asking a dead one gets no answer.
 
 `ask` puts a message and a future, and awaits the future. `stop` cancels the task and awaits it.
 """
@@ -81,7 +81,7 @@ async def worker(inbox: Inbox) -> None:
     while True:
         await inbox.get()
         work()
-        await asyncio.sleep(0)  # without it, nobody could stop it before its queue is empty
+        await asyncio.sleep(0)  # without it, it could not be stopped before its queue is empty
 
 
 class AsyncioTasks(AsyncContender):
@@ -90,7 +90,7 @@ class AsyncioTasks(AsyncContender):
     what = "a task and a queue per actor"
     distribution = "understudy"  # it comes with Python: nothing to install
 
-    differs: ClassVar = dict.fromkeys(("stop", "shutdown", "control"), "whoever had asked would wait for ever")
+    differs: ClassVar = dict.fromkeys(("stop", "shutdown", "control"), "a caller that had asked would wait for ever")
 
     @classmethod
     def version(cls) -> str:
@@ -155,7 +155,7 @@ class AsyncioTasks(AsyncContender):
             watch.operations += load.times
 
     async def control(self, load: Load, watch: Stopwatch) -> None:
-        """Cancelling overtakes the work. Whoever had asked would wait for ever."""
+        """Cancelling overtakes the work. A caller that had asked would wait for ever."""
         for _ in range(load.times):
             ref = start(worker)
             for _ in range(load.width):

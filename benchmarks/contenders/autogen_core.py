@@ -2,10 +2,10 @@
 
 The quickest of its public ways is taken each time: `BaseAgent` instead of `RoutedAgent` (whose dispatch by message type takes 10 µs more an ask, and
 33 µs more a spawn), no tracing, `runtime.register_agent_instance` instead of a factory (10 µs more) or of `BaseAgent.register_instance`
-(which also adds a subscription that nobody here needs, and looks through all that there are).
+(which also adds a subscription that is not needed here, and searches all subscriptions).
 """
 
-# ruff: noqa: ARG002 -- the signature of a handler is given
+# ruff: noqa: ARG002 -- autogen-core sets the signature of a handler
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class AutogenCore(AsyncContender):
                     lap(now())
 
     async def shutdown(self, load: Load, watch: Stopwatch) -> None:
-        """`close` calls `close` of each agent. It keeps the agents, and has nothing to stop of any."""
+        """`close` calls `close` of each agent. It keeps the agents, and stops nothing of them."""
         async with running() as runtime:
             for number in range(load.times):
                 await register(runtime, Echo("echo"), number)

@@ -1,4 +1,4 @@
-"""What takes part: one library, used as its users would, at each of the measures."""
+"""A contender: one library, used as its users would, at each of the measures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["AsyncContender", "Contender", "Load", "Probe"]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much of it makes one round: `times` something, each of it `width` wide (children of a fan-out, messages of a burst or in a lane)."""
+    """The size of one round: `times` operations, each `width` wide (children of a fan-out, messages of a burst or in a mailbox)."""
 
     times: int
     width: int = 1
 
 
 class Probe(Protocol):
-    """What `idle` reports to: the `with` block is the spawning, `all_idle` is called when everybody is there and nobody has anything to do."""
+    """`idle` reports to it: the `with` block is the spawning, and `all_idle` is called when all actors exist and none has work."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, kind: object, error: object, traceback: object) -> None: ...

@@ -69,7 +69,7 @@ def classes_on(base: Any) -> dict[str, Any]:
             return pykka.get_all([child.ask(message, block=False) for child in self.children])
 
     class Worker(base):
-        """Begins to work when the lane is full."""
+        """Begins to work when its mailbox is full."""
 
         use_daemon_thread = True
 

@@ -20,11 +20,11 @@ class PykkaThreading(PykkaStyle):
     distribution = "pykka"
     cannot: ClassVar = {"ask_awaiting": "its handlers cannot await"}
     classes = classes_on(pykka.ThreadingActor)
-    # With 100,000 threads, the operating system is what would be measured, if it lets one have them.
+    # 100,000 threads would measure the operating system, if it allows them at all.
     most_idle = 10_000
 
     @contextmanager
     def open(self) -> Iterator[None]:  # type: ignore[override]  # which is a context manager
-        """`stop_all` blocks for one after the other. That is faster than to tell them all and to gather: 120 against 170 µs an actor."""
+        """`stop_all` blocks for one after the other. That is faster than telling them all and gathering: 120 against 170 µs an actor."""
         yield
         pykka.ActorRegistry.stop_all()

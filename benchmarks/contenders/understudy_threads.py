@@ -51,7 +51,7 @@ class UnderstudyFromThread(PykkaStyle):
         return ActorSystem.in_thread(loop_factory=self.loop_factory)
 
     def control(self, load: Load, watch: Stopwatch) -> None:
-        """No handler may hold the loop until the lane is full, as the others' do: this actor has begun to work by then."""
+        """No handler may block the loop until the mailbox is full, as the others' do: this actor has begun to work by then."""
         with self.open():
             for _ in range(load.times):
                 ref = self.classes["Worker"].start(_OPEN_GATE)

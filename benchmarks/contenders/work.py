@@ -1,4 +1,4 @@
-"""What all contenders do alike: the message that they send, and the work that fills a lane."""
+"""Shared by all contenders: the message that they send, and the work of each message in a full mailbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["MESSAGE", "WORK_SECONDS", "work"]
 # The message, and the reply: a string costs autogen-core the least, because it does not try to serialise one for its log.
 MESSAGE = "ping"
 
-# How long the handler of one message in the full lane keeps the processor busy.
+# How long the handler of one message in the full mailbox keeps the processor busy.
 WORK_SECONDS = 20e-6
 
 
