@@ -111,7 +111,9 @@ def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agen
         found = json.loads(text)
     except ValueError:
         found = None
-    field = spec.parameters["required"][0]
+    required = spec.parameters["required"]
+    assert isinstance(required, list)
+    field = required[0]
     value = found.get(field) if isinstance(found, dict) else None
     good = isinstance(value, str) if tool == "respond" else isinstance(value, list) and bool(value) and all(isinstance(step, str) for step in value)
     if not good:

@@ -23,7 +23,7 @@ from ..errors import CheckpointError
 
 __all__ = ["ERROR", "TYPE", "VALUE_ENCODERS", "VALUE_MARKS", "VALUE_SCALARS", "Encoder", "Mark"]
 
-Encoder: TypeAlias = Callable[[Any], Any]
+Encoder: TypeAlias = Callable[[Any], object]
 
 TYPE: Final = 1
 """The mark of a registered type: its payload holds the name, and the names of the fields."""
@@ -36,7 +36,7 @@ class Mark:
 
     __slots__ = ("build",)
 
-    def __init__(self, build: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, build: Callable[[list[object]], object]) -> None:
         self.build = build
 
 
@@ -60,72 +60,71 @@ _COMPLEX_FORM: Final = struct.Struct(">dd")
 _ZONE_KEY: Final = re.compile(r"[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}")
 
 
-def _numbers(kind: str, items: list[Any], count: int) -> list[int]:
+def _numbers(kind: str, items: list[object], count: int) -> list[int]:
     """The `count` whole numbers after the mark. Some constructors take other things as well, and mean something else by them."""
-    numbers = items[1 : count + 1]
-    if len(numbers) != count or any(type(number) is not int for number in numbers):
+    numbers = [number for number in items[1 : count + 1] if type(number) is int]
+    if len(numbers) != count:
         msg = f"a {kind} is not made of {count} whole numbers."
         raise CheckpointError(msg)
     return numbers
 
 
-def _rest(kind: str, items: list[Any], count: int) -> list[Any]:
+def _rest(kind: str, items: list[object], count: int) -> list[object]:
     if len(items) != count:
         msg = f"a {kind} has {len(items) - 1} parts instead of {count - 1}."
         raise CheckpointError(msg)
     return items
 
 
-def _zone(value: Any) -> tzinfo | None:
+def _zone(value: object) -> tzinfo | None:
     if value is None or type(value) is timezone or type(value) is ZoneInfo:
-        zone: tzinfo | None = value
-        return zone
+        return value
     msg = f"a {type(value).__name__} is given as a time zone."
     raise CheckpointError(msg)
 
 
-def _write_datetime(value: datetime) -> list[Any]:
+def _write_datetime(value: datetime) -> list[object]:
     return [_DATETIME, value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
 
 
-def _read_datetime(items: list[Any]) -> datetime:
+def _read_datetime(items: list[object]) -> datetime:
     *parts, fold = _numbers("datetime", _rest("datetime", items, 10), 8)
     year, month, day, hour, minute, second, microsecond = parts
     return datetime(year, month, day, hour, minute, second, microsecond, _zone(items[9]), fold=fold)
 
 
-def _write_time(value: time) -> list[Any]:
+def _write_time(value: time) -> list[object]:
     return [_TIME, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
 
 
-def _read_time(items: list[Any]) -> time:
+def _read_time(items: list[object]) -> time:
     hour, minute, second, microsecond, fold = _numbers("time", _rest("time", items, 7), 5)
     return time(hour, minute, second, microsecond, _zone(items[6]), fold=fold)
 
 
-def _read_date(items: list[Any]) -> date:
+def _read_date(items: list[object]) -> date:
     return date(*_numbers("date", _rest("date", items, 4), 3))
 
 
-def _read_timedelta(items: list[Any]) -> timedelta:
+def _read_timedelta(items: list[object]) -> timedelta:
     return timedelta(*_numbers("timedelta", _rest("timedelta", items, 4), 3))
 
 
-def _write_offset(value: timezone) -> list[Any]:
+def _write_offset(value: timezone) -> list[object]:
     # The name that was given to it, if one was, is the second of these.
     offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]  # what pickle uses
     return [_OFFSET, offset.days, offset.seconds, offset.microseconds, name[0] if name else None]
 
 
-def _read_offset(items: list[Any]) -> timezone:
+def _read_offset(items: list[object]) -> timezone:
     offset = timedelta(*_numbers("time zone", _rest("time zone", items, 5), 3))
     name = items[4]
     if name is not None:
-        return timezone(offset, name)
+        return timezone(offset, name)  # type: ignore[arg-type]  # it refuses by itself what is no text
     return UTC if not offset else timezone(offset)
 
 
-def _write_zone(value: ZoneInfo) -> list[Any]:
+def _write_zone(value: ZoneInfo) -> list[object]:
     key = value.key
     if not key or _ZONE_KEY.fullmatch(key) is None:
         msg = f"{value!r} is a time zone without a usable key: take one of a name, as ZoneInfo('Europe/Paris') is."
@@ -133,7 +132,7 @@ def _write_zone(value: ZoneInfo) -> list[Any]:
     return [_ZONE, key]
 
 
-def _read_zone(items: list[Any]) -> ZoneInfo:
+def _read_zone(items: list[object]) -> ZoneInfo:
     key = _rest("time zone", items, 2)[1]
     if type(key) is not str or _ZONE_KEY.fullmatch(key) is None:
         raise CheckpointError("a time zone has a name that none can have.")
@@ -177,7 +176,7 @@ VALUE_MARKS: Final[tuple[tuple[int, Mark], ...]] = (
     (_ZONE.code, Mark(_read_zone)),
 )
 
-VALUE_SCALARS: Final[tuple[tuple[int, Callable[[bytes], Any]], ...]] = (
+VALUE_SCALARS: Final[tuple[tuple[int, Callable[[bytes], object]], ...]] = (
     (_INT, _read_int),
     (_UUID, lambda payload: UUID(bytes=payload)),
     (_DECIMAL, lambda payload: Decimal(payload.decode("ascii"))),

@@ -9,7 +9,7 @@ Owns: the header, the bounds, and exceptions as data. How classes are taken apar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final, NoReturn, TypeVar, overload
 from zlib import crc32
@@ -42,8 +42,10 @@ _TIMESTAMP: Final = re.compile(rb"\xd6\xff|\xd7\xff|\xc7\x0c\xff")
 class RecordedError(UnderstudyError):
     """An exception that was read back, but whose class is not made from bytes. `type_name` and `text` say what it was."""
 
-    def __init__(self, type_name: str, text: str = "", **where: Any) -> None:
-        super().__init__(f"{type_name}: {text}" if text else type_name, **where)
+    def __init__(
+        self, type_name: str, text: str = "", *, actor: str | None = None, message: object = None, run: str | None = None, agent: str | None = None
+    ) -> None:
+        super().__init__(f"{type_name}: {text}" if text else type_name, actor=actor, message=message, run=run, agent=agent)
         self.type_name = type_name
         self.text = text
 
@@ -59,7 +61,7 @@ def register_type(cls: _C, name: str | None = None) -> _C: ...
 def register_type(cls: None = None, name: str | None = None) -> Callable[[_C], _C]: ...
 
 
-def register_type(cls: Any = None, name: str | None = None) -> Any:
+def register_type(cls: type | None = None, name: str | None = None) -> object:
     """Let a dataclass, enum, NamedTuple or pydantic model into checkpoints, under a name that stays the same when the class moves.
 
     As a call, `register_type(Cart, name="shop.Cart")`, or as a decorator, `@register_type` or `@register_type(name="shop.Cart")`.
@@ -70,7 +72,7 @@ def register_type(cls: Any = None, name: str | None = None) -> Any:
     return cls
 
 
-def pack(value: Any) -> bytes:
+def pack(value: object) -> bytes:
     """The value as bytes. A `CheckpointError` says where in it something is that cannot be written, and what to do."""
     try:
         try:
@@ -83,7 +85,7 @@ def pack(value: Any) -> bytes:
     return b"%b%c%b%b" % (_MAGIC, _VERSION, crc32(body).to_bytes(4, "big"), body)
 
 
-def unpack(data: bytes) -> Any:
+def unpack(data: bytes | bytearray | memoryview) -> Any:
     """What the bytes of `pack()` hold. All of it, or a `CheckpointError`."""
     if not isinstance(data, bytes | bytearray | memoryview):
         msg = f"unpack: data is a {type(data).__name__}; give the bytes that pack() returned."
@@ -130,7 +132,7 @@ class _Reader:
     def __init__(self) -> None:
         self._open = 0
 
-    def extension(self, code: int, payload: bytes) -> Any:
+    def extension(self, code: int, payload: bytes) -> object:
         if code == TYPE:
             self._open += 1
             return _registry.mark(payload)
@@ -144,7 +146,7 @@ class _Reader:
             raise CheckpointError(msg)
         return scalar(payload)
 
-    def array(self, items: list[Any]) -> Any:
+    def array(self, items: list[object]) -> object:
         if items and isinstance(items[0], Mark):
             self._open -= 1
             return items[0].build(items)
@@ -181,7 +183,7 @@ def _nothing(_code: int, _payload: bytes) -> None:
     return None
 
 
-def _level_of(items: Any) -> _Level:
+def _level_of(items: Iterable[Any]) -> _Level:
     deepest = 0
     for item in items:
         kind = type(item)
@@ -195,14 +197,14 @@ def _level_of(items: Any) -> _Level:
     return _Level(deepest + 1)
 
 
-def _level_of_pairs(pairs: Any) -> _Level:
+def _level_of_pairs(pairs: Iterable[tuple[object, object]]) -> _Level:
     return _level_of([item for pair in pairs for item in pair])
 
 
 # ---- what is written
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> object:
     encoder = _registry.encoders.get(type(value))
     if encoder is not None:
         return encoder(value)
@@ -211,14 +213,14 @@ def _encode(value: Any) -> Any:
     raise CheckpointError("not registered")  # `_explain` finds out where
 
 
-def _explain(value: Any, error: Exception) -> NoReturn:
+def _explain(value: object, error: Exception) -> NoReturn:
     """Say what could not be written, and where it is."""
     why = str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
     msg = _trouble(value, "value", {}) or f"the value cannot be written: {why}"
     raise CheckpointError(msg) from (None if isinstance(error, CheckpointError) else error)
 
 
-def _trouble(value: Any, path: str, above: dict[int, str]) -> str | None:
+def _trouble(value: object, path: str, above: dict[int, str]) -> str | None:
     """The first thing in the value that cannot be written. Goes no deeper than the bound."""
     kind = type(value)
     entry = _registry.entries.get(kind)
@@ -248,18 +250,17 @@ def _of_builtin(kind: type) -> str | None:
     return f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will do."
 
 
-def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    kind = type(value)
-    if kind in (list, tuple):
+def _items(value: object) -> Iterator[tuple[str, object]]:
+    if type(value) is list or type(value) is tuple:
         yield from ((f"[{index}]", item) for index, item in enumerate(value))
-    elif kind in (set, frozenset):
+    elif type(value) is set or type(value) is frozenset:
         yield from (("{…}", item) for item in value)
-    elif kind is dict:
+    elif type(value) is dict:
         for key, item in value.items():
             yield (".keys()", key)
             yield (f"[{key!r:.80}]", item)
-    elif getattr(value, "tzinfo", None) is not None:
-        yield (".tzinfo", value.tzinfo)
+    elif (zone := getattr(value, "tzinfo", None)) is not None:
+        yield (".tzinfo", zone)
 
 
 _NATIVE: Final = frozenset((type(None), bool, int, float, str, bytes, bytearray, list, dict))
@@ -289,7 +290,7 @@ _NAMES: Final[dict[type, str]] = {cls: name for table in (_OURS, _BUILTIN) for n
 _ERROR_EXT: Final = ExtType(ERROR, b"")
 
 
-def _write_error(error: BaseException) -> list[Any]:
+def _write_error(error: BaseException) -> list[object]:
     """The exception and those that it was raised from, one after the other."""
     chain: list[BaseException] = []
     link: BaseException | None = error
@@ -299,10 +300,10 @@ def _write_error(error: BaseException) -> list[Any]:
     return [_ERROR_EXT, *map(_write_link, chain)]
 
 
-def _write_link(error: BaseException) -> list[Any]:
+def _write_link(error: BaseException) -> list[object]:
     kind = type(error)
     name = error.type_name if isinstance(error, RecordedError) else _NAMES.get(kind) or f"{kind.__module__}.{kind.__qualname__}"
-    args: list[Any] = list(error.args)
+    args: list[object] = list(error.args)
     if isinstance(error, OSError) and kind in _NAMES and isinstance(error.filename, str):
         args.append(error.filename)
     kept = args if all(type(item) in _PLAIN for item in args) else None
@@ -319,7 +320,7 @@ def _text_of(error: BaseException) -> str:
         return f"(its text cannot be had: {type(problem).__name__})"
 
 
-def _read_error(items: list[Any]) -> BaseException:
+def _read_error(items: list[object]) -> BaseException:
     links = [_read_link(row) for row in items[1:]]
     if not links or len(links) > _LONGEST_CHAIN:
         raise CheckpointError("an exception is not written as one.")
@@ -328,7 +329,7 @@ def _read_error(items: list[Any]) -> BaseException:
     return links[0]
 
 
-def _read_link(row: Any) -> Exception:
+def _read_link(row: object) -> Exception:
     if not isinstance(row, list) or len(row) != 4 or type(row[0]) is not str or type(row[1]) is not str:  # noqa: PLR2004 -- as `_write_link` has it
         raise CheckpointError("an exception is not written as one.")
     name, text, args, fields = row
@@ -342,10 +343,14 @@ def _read_link(row: Any) -> Exception:
         return _ours(_OURS[name], name, text, fields or {})
     if name in _BUILTIN:
         return _BUILTIN[name](*(args if args is not None else [text]))
-    return RecordedError(name, text, **{key: item for key, item in (fields or {}).items() if key in _WHERE})
+    error = RecordedError(name, text)
+    for key, item in (fields or {}).items():
+        if key in _WHERE:
+            setattr(error, key, item)
+    return error
 
 
-def _ours(cls: type[UnderstudyError], name: str, text: str, fields: dict[str, Any]) -> UnderstudyError:
+def _ours(cls: type[UnderstudyError], name: str, text: str, fields: dict[str, object]) -> UnderstudyError:
     error = ModelRetry(0, text) if cls is ModelRetry else cls(text)
     error.args = (text,)
     for key, item in fields.items():

@@ -14,12 +14,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
 
 from ..errors import CheckpointError, UsageError
 from .builtin import TYPE, VALUE_ENCODERS, Encoder, Mark
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 __all__ = ["RegisteredType", "Registry"]
 
@@ -27,7 +30,7 @@ __all__ = ["RegisteredType", "Registry"]
 _OF_ITS_OWN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, BaseException)
 
 
-def _several(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+def _several(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
     """A getter of a tuple of attributes, however many they are."""
     if len(names) > 1:
         return attrgetter(*names)
@@ -52,15 +55,15 @@ class RegisteredType(Mark):
     def encoder(self) -> Encoder:
         raise NotImplementedError
 
-    def make(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
         """An instance with those fields; `extra` is what comes after them."""
         raise NotImplementedError
 
-    def parts(self, value: Any) -> Iterator[tuple[str, Any]]:
+    def parts(self, value: object) -> Iterator[tuple[str, object]]:
         """What is in an instance, with how to say where: for messages."""
         return ((f".{name}", getattr(value, name, None)) for name in self.names)
 
-    def read(self, items: list[Any]) -> Any:
+    def read(self, items: list[object]) -> object:
         return self._checked(self.names, items)
 
     def of_other_form(self, names: tuple[str, ...]) -> Mark:
@@ -74,14 +77,14 @@ class RegisteredType(Mark):
             raise CheckpointError(msg)
         return Mark(lambda items: self._checked(names, items))
 
-    def _checked(self, names: tuple[str, ...], items: list[Any]) -> Any:
+    def _checked(self, names: tuple[str, ...], items: list[object]) -> object:
         if len(items) <= len(names):
             msg = f"{self.name} has {len(items) - 1} values for {len(names)} fields."
             raise CheckpointError(msg)
         end = len(names) + 1
         return self.made(dict(zip(names, items[1:end], strict=True)), items[end:])
 
-    def made(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def made(self, values: dict[str, object], extra: list[object]) -> object:
         """As `make`; whatever goes wrong there is damage, because the class's own checks are what refuses it."""
         try:
             return self.make(values, extra)
@@ -91,7 +94,7 @@ class RegisteredType(Mark):
             msg = f"{self.name} cannot be made of what the bytes hold: {type(error).__name__}: {error}"
             raise CheckpointError(msg) from error
 
-    def _nothing_more(self, extra: list[Any]) -> None:
+    def _nothing_more(self, extra: list[object]) -> None:
         if extra:
             msg = f"{self.name} has more values than fields."
             raise CheckpointError(msg)
@@ -116,7 +119,7 @@ class _Dataclass(RegisteredType):
         ext, values_of = self.ext, _several(self.names)
         return lambda value: [ext, *values_of(value)]
 
-    def read(self, items: list[Any]) -> Any:
+    def read(self, items: list[object]) -> object:
         if not self._positional or len(items) != len(self.names) + 1:
             return super().read(items)
         try:
@@ -130,7 +133,7 @@ class _Dataclass(RegisteredType):
                     object.__setattr__(made, name, value)
         return made
 
-    def make(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
         self._nothing_more(extra)
         if self._has_init:
             made = self.cls(**{name: values[name] for name, given in self._later or ((name, True) for name in self.names) if given and name in values})
@@ -141,8 +144,8 @@ class _Dataclass(RegisteredType):
                 object.__setattr__(made, name, values[name])
         return made
 
-    def _bare(self, values: dict[str, Any]) -> Any:
-        made: Any = object.__new__(self.cls)
+    def _bare(self, values: dict[str, object]) -> object:
+        made: object = object.__new__(self.cls)
         for item in dataclasses.fields(self.cls):
             if item.name in values:
                 continue
@@ -166,7 +169,7 @@ class _NamedTuple(RegisteredType):
         ext = self.ext
         return lambda value: [ext, *value]
 
-    def make(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
         self._nothing_more(extra)
         return self.cls(**values)
 
@@ -185,7 +188,7 @@ class _Enum(RegisteredType):
             return lambda value: [ext, value.value]
         return lambda value: [ext, value.name]
 
-    def make(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
         del values
         is_flag = issubclass(self.cls, enum.Flag)
         if len(extra) != 1 or type(extra[0]) is not (int if is_flag else str):
@@ -205,39 +208,40 @@ class _Model(RegisteredType):
 
     __slots__ = ()
 
-    def __init__(self, cls: type, name: str) -> None:
-        super().__init__(cls, name, tuple(cls.__pydantic_fields__))  # type: ignore[attr-defined]  # it is a model
+    cls: type[BaseModel]
+
+    def __init__(self, cls: type[BaseModel], name: str) -> None:
+        super().__init__(cls, name, tuple(cls.__pydantic_fields__))
 
     def encoder(self) -> Encoder:
         ext, names = self.ext, self.names
 
-        def encode(value: Any) -> list[Any]:
+        def encode(value: BaseModel) -> list[object]:
             held = value.__dict__
             return [ext, *[held[name] for name in names], sorted(value.__pydantic_fields_set__), value.__pydantic_extra__ or None]
 
         return encode
 
-    def parts(self, value: Any) -> Iterator[tuple[str, Any]]:
+    def parts(self, value: object) -> Iterator[tuple[str, object]]:
         yield from super().parts(value)
-        yield from ((f".{name}", item) for name, item in (value.__pydantic_extra__ or {}).items())
+        yield from ((f".{name}", item) for name, item in (getattr(value, "__pydantic_extra__", None) or {}).items())
 
-    def make(self, values: dict[str, Any], extra: list[Any]) -> Any:
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
         given, more = self._shape(extra)
-        cls: Any = self.cls
-        if getattr(cls, "__pydantic_root_model__", False):
-            made = cls.model_validate(values["root"])
+        if getattr(self.cls, "__pydantic_root_model__", False):
+            made = self.cls.model_validate(values["root"])
         else:
-            made = cls.model_validate({**more, **values}, by_name=True, by_alias=False)
+            made = self.cls.model_validate({**more, **values}, by_name=True, by_alias=False)
         object.__setattr__(made, "__pydantic_fields_set__", set(given))
         return made
 
-    def _shape(self, extra: list[Any]) -> tuple[list[str], dict[str, Any]]:
-        right = len(extra) == 2 and isinstance(extra[0], list) and (extra[1] is None or isinstance(extra[1], dict))  # noqa: PLR2004 -- as `encode` writes it
-        if not right:
+    def _shape(self, extra: list[object]) -> tuple[list[str], dict[str, object]]:
+        given, more = extra if len(extra) == 2 else (None, None)  # noqa: PLR2004 -- as `encode` writes it
+        if not isinstance(given, list) or not isinstance(more, dict | None):
             msg = f"{self.name} is not written as a model is."
             raise CheckpointError(msg)
-        given, more = extra[0], extra[1] or {}
-        if more and self.cls.model_config.get("extra") != "allow":  # type: ignore[attr-defined]  # it is a model
+        more = more or {}
+        if more and self.cls.model_config.get("extra") != "allow":
             msg = f"{self.name} has no field {next(iter(more))!r}, but the bytes have."
             raise CheckpointError(msg)
         if not all(isinstance(name, str) and (name in self.names or name in more) for name in (*given, *more)):
@@ -298,7 +302,7 @@ def _told(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _is_model(cls: type) -> bool:
+def _is_model(cls: type) -> TypeGuard[type[BaseModel]]:
     """Whether it is a pydantic model. Where pydantic has not been imported there are none."""
     pydantic = sys.modules.get("pydantic")
     base = getattr(pydantic, "BaseModel", None) if pydantic is not None else None

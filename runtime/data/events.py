@@ -48,7 +48,7 @@ class BreakLoop:
 class CustomAction:
     """Something for the consumer: the framework only carries it."""
 
-    value: Any = None
+    value: object = None
 
 
 Action: TypeAlias = Exit | Interrupted | TransferToAgent | BreakLoop | CustomAction
@@ -76,7 +76,7 @@ class AgentEvent:
     invocation_id: str = field(default="", compare=False)
 
     @staticmethod
-    def of(message: Message | None = None, action: Action | None = None, custom_output: Any = None) -> AgentEvent:
+    def of(message: Message | None = None, action: Action | None = None, custom_output: object = None) -> AgentEvent:
         """An event for an agent to yield: where and when are filled in by the run."""
         return _draft(message, action, custom_output)
 
@@ -99,9 +99,21 @@ class _Draft:
 
     __slots__ = AgentEvent.__slots__
 
+    agent_name: str
+    run_path: tuple[str, ...]
+    message: Message | None
+    delta: MessageDelta | None
+    custom_output: object
+    action: Action | None
+    error: Exception | None
+    seq: int
+    timestamp: float
+    run_id: str
+    invocation_id: str
 
-def _draft(message: Message | None, action: Action | None, custom_output: Any) -> AgentEvent:
-    draft: Any = _Draft()
+
+def _draft(message: Message | None, action: Action | None, custom_output: object) -> AgentEvent:
+    draft = _Draft()
     draft.agent_name = draft.run_id = draft.invocation_id = ""
     draft.run_path = ()
     draft.message = message
@@ -110,9 +122,8 @@ def _draft(message: Message | None, action: Action | None, custom_output: Any) -
     draft.action = action
     draft.seq = -1
     draft.timestamp = 0.0
-    draft.__class__ = AgentEvent
-    event: AgentEvent = draft
-    return event
+    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
+    return draft  # type: ignore[return-value]  # it is one now
 
 
 def stamp(
@@ -127,7 +138,7 @@ def stamp(
     invocation_id: str,
 ) -> AgentEvent:
     """A copy of the event that says where and when it happened."""
-    draft: Any = _Draft()
+    draft = _Draft()
     draft.agent_name = agent_name
     draft.run_path = run_path
     draft.message = event.message
@@ -139,6 +150,5 @@ def stamp(
     draft.timestamp = timestamp
     draft.run_id = run_id
     draft.invocation_id = invocation_id
-    draft.__class__ = AgentEvent
-    stamped: AgentEvent = draft
-    return stamped
+    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
+    return draft  # type: ignore[return-value]  # it is one now

@@ -44,9 +44,9 @@ class Pending:
 
     context: InterruptContext
     call_id: str | None = None  # of the tool call that waits; None if the agent itself does
-    state: Any = None  # what was given to be found again
+    state: object = None  # what was given to be found again
     approval: bool = False  # whether the call waits to be approved, before it is made
-    earlier: tuple[Any, ...] = ()  # what the call was told at the interrupts before this one: (approval, data) of each
+    earlier: tuple[tuple[bool, object], ...] = ()  # what the call was told at the interrupts before this one: (approval, data) of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ class Answer:
 
     pending: Pending
     is_target: bool  # whether it goes on; else it goes on waiting
-    data: Any = None
+    data: object = None

@@ -8,13 +8,24 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-__all__ = ["LoopClients"]
+__all__ = ["Client", "LoopClients"]
 
 
-class LoopClients:
+class Client(Protocol):
+    """What is needed of a client: how to tell that it is closed, and how to close it."""
+
+    def is_closed(self) -> bool: ...
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class LoopClients(Generic[C]):
     """Makes a client when a loop first needs one.
 
     Each is held by an asynchronous generator. That is what event loops close when they end (`loop.shutdown_asyncgens`, which `asyncio.run` calls), and what
@@ -23,12 +34,12 @@ class LoopClients:
 
     __slots__ = ("__weakref__", "_held", "_lock", "_make")
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Any, None], Any]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[C, None], C]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
-    async def get(self) -> Any:
+    async def get(self) -> C:
         """The client of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -51,14 +62,14 @@ class LoopClients:
         if held is not None:
             await held[0].aclose()
 
-    def _forget(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
+    def _forget(self, loop: asyncio.AbstractEventLoop, client: C) -> None:
         with self._lock:
             held = self._held.get(loop)
             if held is not None and held[1] is client:
                 del self._held[loop]
 
 
-async def _holding(client: Any, loop: asyncio.AbstractEventLoop, owner: ref[LoopClients]) -> AsyncGenerator[Any, None]:
+async def _holding(client: C, loop: asyncio.AbstractEventLoop, owner: ref[LoopClients[C]]) -> AsyncGenerator[C, None]:
     try:
         yield client
     finally:
@@ -78,7 +89,7 @@ class _Uninterrupted:
     def __init__(self, closing: Awaitable[None]) -> None:
         self._closing = closing
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[object, None, None]:
         steps = self._closing.__await__()
         try:
             yield from iter(lambda: next(steps, _Uninterrupted), _Uninterrupted)

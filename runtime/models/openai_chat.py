@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ..data.chat import Message
 from .openai_chat_reply import ReplyInPieces, whole_reply
-from .openai_chat_request import chat_request
+from .openai_chat_request import ChatArguments, chat_request
 from .openai_errors import model_errors
 from .openai_events import DONE, read
 from .openai_model import OpenAIModel
 from .protocol import ModelRequest, StreamItem
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
+    from openai.types.chat import ChatCompletionChunk, ChatCompletionStreamOptionsParam
 
 __all__ = ["OpenAIChatModel"]
 
@@ -53,19 +57,20 @@ class OpenAIChatModel(OpenAIModel):
                     yield delta
         yield reply.message()
 
-    async def _open(self, client: Any, arguments: dict[str, Any]) -> Any:
+    async def _open(self, client: AsyncOpenAI, arguments: ChatArguments) -> AsyncStream[ChatCompletionChunk]:
         extra = dict(arguments.pop("extra_body", {}))
         options = extra.pop("stream_options", {"include_usage": True})
         if options is not None:
-            arguments["stream_options"] = options
-        return await client.chat.completions.create(**arguments, **({"extra_body": extra} if extra else {}), stream=True)
+            arguments["stream_options"] = cast("ChatCompletionStreamOptionsParam", options)
+        if extra:
+            arguments["extra_body"] = extra
+        return await client.chat.completions.create(**arguments, stream=True)
 
-    def _arguments(self, client: Any, request: ModelRequest) -> dict[str, Any]:
-        # OpenAI's newer models know only `max_completion_tokens`, most other providers only `max_tokens`.
+    def _arguments(self, client: AsyncOpenAI, request: ModelRequest) -> ChatArguments:
         host = getattr(getattr(client, "base_url", None), "host", "")
-        own = self._azure or (isinstance(host, str) and host.endswith(_OPENAI))
+        is_openai = self._azure or (isinstance(host, str) and host.endswith(_OPENAI))
         settings = self.settings.merged(request.settings)
-        return chat_request(self.model, request, settings, limit_name="max_completion_tokens" if own else "max_tokens")
+        return chat_request(self.model, request, settings, is_openai=is_openai)
 
 
 def _taken(request: ModelRequest) -> list[str]:

@@ -15,12 +15,12 @@ from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
 __all__ = ["ReplyInPieces", "checked", "pick", "whole_reply"]
 
 
-def pick(thing: Any, name: str) -> Any:
+def pick(thing: object, name: str) -> Any:
     """What the thing, an object or a mapping, has under that name, or None."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def whole_reply(completion: Any, taken: Iterable[str], who: str) -> Message:
+def whole_reply(completion: object, taken: Iterable[str], who: str) -> Message:
     """The message of a completion. `taken` are the ids of the tool calls that came before."""
     if completion is None or isinstance(completion, str):
         msg = f"{who}: the provider's answer is not a chat completion, but {str(completion)[:200]!r}. Check the base_url."
@@ -56,7 +56,7 @@ class ReplyInPieces:
         self.is_done = False
         """Whether the provider has said that this was all."""
 
-    def add(self, chunk: Any) -> MessageDelta | None:
+    def add(self, chunk: object) -> MessageDelta | None:
         """What the chunk adds to the message, if it adds anything to show."""
         self._usage = _usage(pick(chunk, "usage"), self._usage)
         choices = pick(chunk, "choices") or ()
@@ -88,7 +88,7 @@ class ReplyInPieces:
         )
         return checked(message, self._who)
 
-    def _piece(self, call: Any) -> ToolCallDelta:
+    def _piece(self, call: object) -> ToolCallDelta:
         name, arguments = _function(call)
         index = pick(call, "index")
         return self._calls.add(index if isinstance(index, int) else None, pick(call, "id") or "", name, arguments)
@@ -108,18 +108,18 @@ def checked(message: Message, who: str) -> Message:
     raise ModelError(msg, kind="empty", retryable=True, message=message)
 
 
-def _function(call: Any) -> tuple[str, str]:
+def _function(call: object) -> tuple[str, str]:
     function = pick(call, "function")
     return pick(function, "name") or "", arguments_text(pick(function, "arguments"))
 
 
-def _text(content: Any) -> str:
+def _text(content: str | Iterable[object] | None) -> str:
     if isinstance(content, str):
         return content
     return "".join(pick(part, "text") or "" for part in content or ())
 
 
-def _reasoning(said: Any) -> str:
+def _reasoning(said: object) -> str:
     for name in ("reasoning_content", "reasoning"):
         text = pick(said, name)
         if isinstance(text, str) and text:
@@ -127,7 +127,7 @@ def _reasoning(said: Any) -> str:
     return ""
 
 
-def _usage(counted: Any, otherwise: Usage | None = None) -> Usage | None:
+def _usage(counted: object, otherwise: Usage | None = None) -> Usage | None:
     if counted is None:
         return otherwise
     cached = pick(pick(counted, "prompt_tokens_details"), "cached_tokens")

@@ -6,39 +6,77 @@ Owns: the translation of messages, tools and settings. It must never drop what w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Required, cast
 
 from ..data.chat import Message, Part, TextPart
-from .openai_parts import chat_part, is_strict, shared_settings
+from .openai_parts import PLAIN_CHOICES, SharedArguments, add_shared, chat_part, is_strict
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec
 
-__all__ = ["chat_request"]
+if TYPE_CHECKING:
+    from openai.types.chat import (
+        ChatCompletionAssistantMessageParam,
+        ChatCompletionFunctionToolParam,
+        ChatCompletionMessageParam,
+        ChatCompletionStreamOptionsParam,
+        ChatCompletionToolChoiceOptionParam,
+    )
+    from openai.types.shared import ReasoningEffort
+    from openai.types.shared_params import FunctionDefinition, ResponseFormatJSONSchema
+
+__all__ = ["ChatArguments", "chat_request"]
 
 
-def chat_request(model: str, request: ModelRequest, settings: ModelSettings, *, limit_name: str) -> dict[str, Any]:
-    """The arguments of `chat.completions.create`. `limit_name` is what the provider calls `max_tokens`."""
-    options: dict[str, Any] = {
+class ChatArguments(SharedArguments, total=False):
+    """The arguments of `chat.completions.create`."""
+
+    model: Required[str]
+    messages: Required[list[ChatCompletionMessageParam]]
+    seed: int | None
+    stop: str | list[str] | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    reasoning_effort: ReasoningEffort
+    max_tokens: int | None
+    max_completion_tokens: int | None
+    tools: list[ChatCompletionFunctionToolParam]
+    tool_choice: ChatCompletionToolChoiceOptionParam
+    parallel_tool_calls: bool
+    response_format: ResponseFormatJSONSchema
+    stream_options: ChatCompletionStreamOptionsParam
+
+
+def chat_request(model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool) -> ChatArguments:
+    """The arguments for a request. OpenAI's newer models know only `max_completion_tokens`, most other providers only `max_tokens`."""
+    arguments: ChatArguments = {
+        "model": model,
+        "messages": _messages(request.messages),
         "seed": settings.seed,
         "stop": list(settings.stop) if isinstance(settings.stop, tuple) else settings.stop,
         "presence_penalty": settings.presence_penalty,
         "frequency_penalty": settings.frequency_penalty,
         "reasoning_effort": settings.reasoning_effort,
-        limit_name: settings.max_tokens,
     }
+    add_shared(arguments, settings)
+    if is_openai:
+        arguments["max_completion_tokens"] = settings.max_tokens
+    else:
+        arguments["max_tokens"] = settings.max_tokens
     if request.tools:
-        options["tools"] = [_tool(spec) for spec in request.tools]
-        options["tool_choice"] = _tool_choice(request.tool_choice or settings.tool_choice)
-        options["parallel_tool_calls"] = settings.parallel_tool_calls
+        arguments["tools"] = [_tool(spec) for spec in request.tools]
+        choice = request.tool_choice or settings.tool_choice
+        if choice is not None:
+            arguments["tool_choice"] = _tool_choice(choice)
+        if settings.parallel_tool_calls is not None:
+            arguments["parallel_tool_calls"] = settings.parallel_tool_calls
     if request.output_schema is not None:
         schema = request.output_schema
-        form = {"name": schema.name, "schema": dict(schema.schema), "strict": schema.strict and is_strict(schema.schema)}
-        options["response_format"] = {"type": "json_schema", "json_schema": form}
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"model": model, "messages": _messages(request.messages), **given, **shared_settings(settings)}
+        strict = schema.strict and is_strict(schema.schema)
+        arguments["response_format"] = {"type": "json_schema", "json_schema": {"name": schema.name, "schema": dict(schema.schema), "strict": strict}}
+    return cast("ChatArguments", {name: value for name, value in arguments.items() if value is not None})
 
 
-def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    written: list[dict[str, Any]] = []
+def _messages(messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
+    written: list[ChatCompletionMessageParam] = []
     moved: list[Part] = []
     for message in messages:
         # Results have to stand right after the calls: what was moved out of them comes after the last.
@@ -54,13 +92,13 @@ def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return written
 
 
-def _flush(moved: list[Part], written: list[dict[str, Any]]) -> None:
+def _flush(moved: list[Part], written: list[ChatCompletionMessageParam]) -> None:
     if moved:
         written.append({"role": "user", "content": [chat_part(part) for part in moved]})
         moved.clear()
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message) -> ChatCompletionMessageParam:
     if message.role == "user":
         content = message.content
         return {"role": "user", "content": content if isinstance(content, str) else [chat_part(part) for part in content]}
@@ -68,10 +106,11 @@ def _message(message: Message) -> dict[str, Any]:
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.text}
     if message.role == "system":
         return {"role": "system", "content": message.text}
-    written: dict[str, Any] = {"role": "assistant", "content": message.text}
+    written: ChatCompletionAssistantMessageParam = {"role": "assistant", "content": message.text}
     if message.tool_calls:
-        calls = [(call.id, {"name": call.name, "arguments": call.arguments or "{}"}) for call in message.tool_calls]
-        written["tool_calls"] = [{"id": call_id, "type": "function", "function": function} for call_id, function in calls]
+        written["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}} for call in message.tool_calls
+        ]
         written["content"] = message.text or None
     if message.refusal:
         written["refusal"] = message.refusal
@@ -79,15 +118,15 @@ def _message(message: Message) -> dict[str, Any]:
     return written
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
+def _tool(spec: ToolSpec) -> ChatCompletionFunctionToolParam:
     parameters = dict(spec.parameters) or {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    function: dict[str, Any] = {"name": spec.name, "description": spec.description, "parameters": parameters}
+    function: FunctionDefinition = {"name": spec.name, "description": spec.description, "parameters": parameters}
     if spec.strict and is_strict(parameters):
         function["strict"] = True
     return {"type": "function", "function": function}
 
 
-def _tool_choice(choice: ToolChoice | None) -> Any:
-    if choice is None or choice in {"auto", "none", "required"}:
-        return choice
+def _tool_choice(choice: ToolChoice) -> ChatCompletionToolChoiceOptionParam:
+    if choice in PLAIN_CHOICES:
+        return PLAIN_CHOICES[choice]
     return {"type": "function", "function": {"name": choice}}

@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from ..errors import ModelError, UnderstudyError
 
@@ -128,7 +128,7 @@ def model_error(error: Exception, who: str) -> ModelError | None:
     return None
 
 
-def event_error(error: Any, who: str) -> ModelError:
+def event_error(error: object, who: str) -> ModelError:
     """The error that an event of a stream, or a reply that came through, tells of."""
     if isinstance(error, Mapping):
         text, given, kinds = error.get("message"), error.get("code"), (error.get("code"), error.get("type"))
@@ -146,7 +146,7 @@ def event_error(error: Any, who: str) -> ModelError:
     return ModelError(f"{who}: the provider has given up on the reply: {text}{named}.", kind=kind, status=status, retryable=retryable)
 
 
-def _of_client(error: Any, known: tuple[str, bool], who: str) -> ModelError:
+def _of_client(error: Exception, known: tuple[str, bool], who: str) -> ModelError:
     kind, retryable = known
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) and kind != "malformed" else None

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from .openai_errors import event_error, model_errors
+
+if TYPE_CHECKING:
+    from openai import AsyncStream
 
 __all__ = ["DONE", "EventDecoder", "read"]
 
@@ -45,11 +48,11 @@ class EventDecoder:
         return events
 
 
-async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
+async def read(stream: AsyncIterator[object], who: str) -> AsyncGenerator[object, None]:
     """The items of the stream. When this is closed, the stream is, too, and its connection."""
     # Whoever has wrapped the client, to watch it or to take its place in a test, has to be asked for the items.
-    is_plain = type(stream).__module__.split(".")[0] == "openai" and type(stream).__name__ == "AsyncStream"
-    pieces = stream.response.aiter_bytes() if is_plain else stream
+    own = stream if _is_plain(stream) else None
+    pieces: AsyncIterator[object] = stream if own is None else own.response.aiter_bytes()
     decoder = EventDecoder()
     try:
         while True:
@@ -58,7 +61,7 @@ async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
                     piece = await anext(pieces)
                 except StopAsyncIteration:
                     return
-                items = _decoded(decoder.feed(piece), who) if is_plain else (piece,)
+                items = _decoded(decoder.feed(piece), who) if own is not None and isinstance(piece, bytes) else [piece]
             for item in items:
                 yield item
                 if item is DONE:
@@ -75,8 +78,13 @@ async def read(stream: Any, who: str) -> AsyncGenerator[Any, None]:
         await _close(stream)
 
 
-def _decoded(events: list[bytes], who: str) -> list[Any]:
-    items: list[Any] = []
+def _is_plain(stream: object) -> TypeGuard[AsyncStream[object]]:
+    """Whether it is the client's own, whose bytes can be read. The class is known by its name, so that nothing here imports `openai`."""
+    return type(stream).__module__.split(".")[0] == "openai" and type(stream).__name__ == "AsyncStream"
+
+
+def _decoded(events: list[bytes], who: str) -> list[object]:
+    items: list[object] = []
     for data in events:
         if data.startswith(b"[DONE]"):
             return [*items, DONE]
@@ -87,7 +95,7 @@ def _decoded(events: list[bytes], who: str) -> list[Any]:
     return items
 
 
-async def _to_the_end(pieces: Any) -> None:
+async def _to_the_end(pieces: AsyncIterator[object]) -> None:
     """A connection can be used again only if its reply was read to the end. That is not worth waiting for."""
     with suppress(Exception):
         async with asyncio.timeout(_SECONDS_TO_THE_END):
@@ -95,7 +103,7 @@ async def _to_the_end(pieces: Any) -> None:
                 pass
 
 
-async def _close(stream: Any) -> None:
+async def _close(stream: object) -> None:
     close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
     if close is not None:
         with suppress(Exception):  # it is being left: how that fails is of no interest to anybody

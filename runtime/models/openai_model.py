@@ -11,13 +11,14 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Unpack
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
 from .loop_clients import LoopClients
-from .protocol import ModelSettings
+from .protocol import ModelSettings, SettingsFields, settings_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -39,7 +40,7 @@ class OpenAIModel:
         client: AsyncOpenAI | None = None,
         azure: bool = False,
         api_version: str | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsFields],
     ) -> None:
         name = type(self).__name__
         model = model if model is not None else os.environ.get("OPENAI_MODEL")
@@ -56,10 +57,8 @@ class OpenAIModel:
         if api_version is not None and not azure:
             msg = f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave it out."
             raise UsageError(msg)
-        if isinstance(settings.get("stop"), list):
-            settings["stop"] = tuple(settings["stop"])
         self.model = model
-        self.settings = ModelSettings(**settings)
+        self.settings = settings_of(settings)
         self._api_key = api_key
         self._base_url = base_url
         self._azure = azure
@@ -67,7 +66,7 @@ class OpenAIModel:
         self._client = client
         if client is None:
             self._check_access(name)
-        self._clients = LoopClients(self._maker())
+        self._clients: LoopClients[AsyncOpenAI] = LoopClients(self._maker())
 
     def __repr__(self) -> str:
         address = f", base_url={_without_secrets(self._base_url)!r}" if self._base_url else ""
@@ -77,7 +76,7 @@ class OpenAIModel:
         """Close the connections of this model on the running loop. It may be used again. A client that was passed in is left alone."""
         await self._clients.aclose()
 
-    async def _get_client(self) -> Any:
+    async def _get_client(self) -> AsyncOpenAI:
         if self._client is not None:
             return self._client
         if not hasattr(sys.modules.get("openai"), "AsyncOpenAI"):
@@ -98,22 +97,26 @@ class OpenAIModel:
             msg = f"{name}: no API version: pass api_version= or set OPENAI_API_VERSION."
             raise UsageError(msg)
 
-    def _maker(self) -> Any:
+    def _maker(self) -> Callable[[], AsyncOpenAI]:
         """A function that makes a client. It does not hold the model, so that a model that is no longer used is freed at once."""
         key, base_url, azure, version = self._api_key, self._base_url, self._azure, self._api_version
 
-        def make() -> Any:
+        def make() -> AsyncOpenAI:
             import openai  # noqa: PLC0415 -- takes most of a second, and only who asks a model needs it
 
             # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
-            options: dict[str, Any] = {"api_key": key, "max_retries": 0, "http_client": openai.DefaultAsyncHttpxClient()}
+            http = openai.DefaultAsyncHttpxClient()
             if not azure:
-                return openai.AsyncOpenAI(base_url=base_url, **options)
+                return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, http_client=http)
+            own_key = key
             if key is None and "AZURE_OPENAI_API_KEY" not in os.environ and "AZURE_OPENAI_AD_TOKEN" not in os.environ:
-                options["api_key"] = os.environ.get("OPENAI_API_KEY")
+                own_key = os.environ.get("OPENAI_API_KEY")
+            if base_url is None:
+                return openai.AsyncAzureOpenAI(api_version=version, api_key=own_key, max_retries=0, http_client=http)
             # With the plain address of the resource the client finds the deployment by the model's name; a longer one is taken as it is.
-            where = {"azure_endpoint": base_url} if base_url is None or not urlsplit(base_url).path.strip("/") else {"base_url": base_url}
-            return openai.AsyncAzureOpenAI(api_version=version, **where, **options)
+            if urlsplit(base_url).path.strip("/"):
+                return openai.AsyncAzureOpenAI(base_url=base_url, api_version=version, api_key=own_key, max_retries=0, http_client=http)
+            return openai.AsyncAzureOpenAI(azure_endpoint=base_url, api_version=version, api_key=own_key, max_retries=0, http_client=http)
 
         return make
 

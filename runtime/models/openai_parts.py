@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, cast
 
 from ..data.chat import AudioPart, FilePart, ImagePart, Part, TextPart
 from ..errors import UsageError
 from .protocol import ModelSettings
 
-__all__ = ["chat_part", "is_strict", "responses_part", "shared_settings"]
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionContentPartParam
+    from openai.types.chat.chat_completion_content_part_input_audio_param import InputAudio
+    from openai.types.responses import ResponseInputContentParam
 
-_AUDIO_FORMATS: Final[Mapping[str, str]] = {
+__all__ = ["PLAIN_CHOICES", "SharedArguments", "add_shared", "chat_part", "is_strict", "responses_part"]
+
+_AUDIO_FORMATS: Final[Mapping[str, Literal["wav", "mp3"]]] = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
     "audio/wave": "wav",
@@ -23,27 +28,30 @@ _AUDIO_FORMATS: Final[Mapping[str, str]] = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
+PLAIN_CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {"auto": "auto", "none": "none", "required": "required"}
+"""The choices of a tool that are sent as they are. Any other one is the name of a tool."""
 
 
-def chat_part(part: Part) -> dict[str, Any]:
+def chat_part(part: Part) -> ChatCompletionContentPartParam:
     """The part as chat completions take it."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     if isinstance(part, ImagePart):
-        return {"type": "image_url", "image_url": {"url": _url(part), **({"detail": part.detail} if part.detail else {})}}
+        return {"type": "image_url", "image_url": {"url": _url(part), "detail": part.detail} if part.detail else {"url": _url(part)}}
     if isinstance(part, AudioPart):
         return {"type": "input_audio", "input_audio": _audio(part)}
     return {"type": "file", "file": {"filename": part.name or "file", "file_data": _own_data(part)}}
 
 
-def responses_part(part: Part) -> dict[str, Any]:
+def responses_part(part: Part) -> ResponseInputContentParam:
     """The part as the Responses API takes it."""
     if isinstance(part, TextPart):
         return {"type": "input_text", "text": part.text}
     if isinstance(part, ImagePart):
         return {"type": "input_image", "image_url": _url(part), "detail": part.detail or "auto"}
     if isinstance(part, AudioPart):
-        return {"type": "input_audio", "input_audio": _audio(part)}
+        # The API takes it, though the client's types have no form for it.
+        return cast("ResponseInputContentParam", {"type": "input_audio", "input_audio": _audio(part)})
     if part.url is not None and not part.url.startswith("data:"):
         return {"type": "input_file", "file_url": part.url}
     return {"type": "input_file", "filename": part.name or "file", "file_data": _url(part)}
@@ -61,7 +69,7 @@ def _own_data(part: AudioPart | FilePart) -> str:
     return url
 
 
-def _audio(part: AudioPart) -> dict[str, str]:
+def _audio(part: AudioPart) -> InputAudio:
     head, _, data = _own_data(part).partition(",")
     media_type = head.removeprefix("data:").partition(";")[0].lower()
     if media_type not in _AUDIO_FORMATS or not head.endswith(";base64"):
@@ -89,9 +97,19 @@ def is_strict(schema: object) -> bool:
     return all(map(is_strict, inner))
 
 
-def shared_settings(settings: ModelSettings) -> dict[str, Any]:
+class SharedArguments(TypedDict, total=False):
     """The arguments that both APIs call by the same names."""
-    options: dict[str, Any] = {"temperature": settings.temperature, "top_p": settings.top_p, "timeout": settings.timeout}
+
+    temperature: float | None
+    top_p: float | None
+    timeout: float | None
+    extra_body: dict[str, object]
+
+
+def add_shared(arguments: SharedArguments, settings: ModelSettings) -> None:
+    """Add the settings for which both APIs have the same names."""
+    arguments["temperature"] = settings.temperature
+    arguments["top_p"] = settings.top_p
+    arguments["timeout"] = settings.timeout
     if settings.extra:
-        options["extra_body"] = dict(settings.extra)
-    return {name: value for name, value in options.items() if value is not None}
+        arguments["extra_body"] = dict(settings.extra)

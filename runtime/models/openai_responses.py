@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from ..data.chat import Message, MessageDelta
 from ..errors import ModelError
@@ -16,7 +16,7 @@ from .openai_errors import event_error, model_errors
 from .openai_events import read
 from .openai_model import OpenAIModel
 from .openai_responses_reply import response_message
-from .openai_responses_request import responses_request
+from .openai_responses_request import ResponsesArguments, responses_request
 from .protocol import ModelRequest, StreamItem
 from .tool_call_deltas import ToolCallMerger
 
@@ -43,7 +43,7 @@ class OpenAIResponsesModel(OpenAIModel):
             client = await self._get_client()
             events = await client.responses.create(**self._arguments(request), stream=True)
         pieces = ToolCallMerger(_taken(request))
-        last: Any = None
+        last: object = None
         async with aclosing(read(events, who)) as items:
             async for event in items:
                 kind = pick(event, "type") or ""
@@ -60,11 +60,11 @@ class OpenAIResponsesModel(OpenAIModel):
             raise ModelError(msg, kind="connection", retryable=True)
         yield response_message(last, _taken(request), who, pieces.calls())
 
-    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    def _arguments(self, request: ModelRequest) -> ResponsesArguments:
         return responses_request(self.model, request, self.settings.merged(request.settings))
 
 
-def _delta(kind: str, event: Any, pieces: ToolCallMerger) -> MessageDelta | None:
+def _delta(kind: str, event: object, pieces: ToolCallMerger) -> MessageDelta | None:
     if kind == _TEXT:
         return MessageDelta(pick(event, "delta") or "")
     if kind in _REASONING:

@@ -6,7 +6,7 @@ Owns: the reading of a whole response, also of the one with which a stream ends.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ..data.chat import Message, ToolCall, Usage
 from ..errors import ModelError
@@ -19,7 +19,7 @@ __all__ = ["response_message"]
 _REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
-def response_message(response: Any, taken: Iterable[str], who: str, shown: tuple[ToolCall, ...] = ()) -> Message:
+def response_message(response: object, taken: Iterable[str], who: str, shown: tuple[ToolCall, ...] = ()) -> Message:
     """The message of a response. The tool calls that a stream has `shown` keep the ids that they were shown under."""
     if response is None or isinstance(response, str):
         msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."
@@ -53,14 +53,14 @@ def response_message(response: Any, taken: Iterable[str], who: str, shown: tuple
     return checked(message, who)
 
 
-def _finish_reason(response: Any, *, has_calls: bool) -> str | None:
+def _finish_reason(response: object, *, has_calls: bool) -> str | None:
     if pick(response, "status") == "incomplete":
         reason: str | None = pick(pick(response, "incomplete_details"), "reason")
         return _REASONS.get(reason or "", reason)
     return "tool_calls" if has_calls else "stop"
 
 
-def _usage(counted: Any) -> Usage:
+def _usage(counted: object) -> Usage:
     if counted is None:
         return Usage(requests=1)
     cached = pick(pick(counted, "input_tokens_details"), "cached_tokens")

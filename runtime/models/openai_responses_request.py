@@ -6,41 +6,68 @@ Owns: the translation of messages, tools and settings. A setting that this API d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Required, cast
 
 from ..data.chat import Message, Part, TextPart
 from ..errors import UsageError
-from .openai_parts import is_strict, responses_part, shared_settings
+from .openai_parts import PLAIN_CHOICES, SharedArguments, add_shared, is_strict, responses_part
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec
 
-__all__ = ["responses_request"]
+if TYPE_CHECKING:
+    from openai.types.responses import FunctionToolParam, ResponseFunctionCallOutputItemListParam, ResponseInputItemParam, ResponseTextConfigParam
+    from openai.types.responses.response_create_params import ToolChoice as ToolChoiceParam
+    from openai.types.shared_params import Reasoning
+
+__all__ = ["ResponsesArguments", "responses_request"]
 
 _UNKNOWN: Final = ("seed", "stop", "presence_penalty", "frequency_penalty")
 
 
-def responses_request(model: str, request: ModelRequest, settings: ModelSettings) -> dict[str, Any]:
+class ResponsesArguments(SharedArguments, total=False):
     """The arguments of `responses.create`."""
+
+    model: Required[str]
+    input: Required[list[ResponseInputItemParam]]
+    store: Required[bool]
+    max_output_tokens: int | None
+    reasoning: Reasoning
+    tools: list[FunctionToolParam]
+    tool_choice: ToolChoiceParam
+    parallel_tool_calls: bool | None
+    text: ResponseTextConfigParam
+
+
+def responses_request(model: str, request: ModelRequest, settings: ModelSettings) -> ResponsesArguments:
+    """The arguments for a request."""
     unknown = [name for name in _UNKNOWN if getattr(settings, name) is not None]
     if unknown:
         msg = f"OpenAIResponsesModel({model!r}): the Responses API has no {', '.join(unknown)}; leave it out, or use OpenAIChatModel."
         raise UsageError(msg)
-    options: dict[str, Any] = {"max_output_tokens": settings.max_tokens}
-    if settings.reasoning_effort is not None:
-        options["reasoning"] = {"effort": settings.reasoning_effort, **({"summary": "auto"} if settings.reasoning_effort != "none" else {})}
+    arguments: ResponsesArguments = {
+        "model": model,
+        "input": _items(request.messages),
+        "store": False,
+        "max_output_tokens": settings.max_tokens,
+    }
+    add_shared(arguments, settings)
+    effort = settings.reasoning_effort
+    if effort is not None:
+        arguments["reasoning"] = {"effort": effort} if effort == "none" else {"effort": effort, "summary": "auto"}
     if request.tools:
-        options["tools"] = [_tool(spec) for spec in request.tools]
-        options["tool_choice"] = _tool_choice(request.tool_choice or settings.tool_choice)
-        options["parallel_tool_calls"] = settings.parallel_tool_calls
+        arguments["tools"] = [_tool(spec) for spec in request.tools]
+        arguments["parallel_tool_calls"] = settings.parallel_tool_calls
+        choice = request.tool_choice or settings.tool_choice
+        if choice is not None:
+            arguments["tool_choice"] = _tool_choice(choice)
     if request.output_schema is not None:
         schema = request.output_schema
-        form = {"type": "json_schema", "name": schema.name, "schema": dict(schema.schema), "strict": schema.strict and is_strict(schema.schema)}
-        options["text"] = {"format": form}
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"model": model, "input": _items(request.messages), "store": False, **given, **shared_settings(settings)}
+        strict = schema.strict and is_strict(schema.schema)
+        arguments["text"] = {"format": {"type": "json_schema", "name": schema.name, "schema": dict(schema.schema), "strict": strict}}
+    return cast("ResponsesArguments", {name: value for name, value in arguments.items() if value is not None})
 
 
-def _items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
+def _items(messages: Sequence[Message]) -> list[ResponseInputItemParam]:
+    items: list[ResponseInputItemParam] = []
     for message in messages:
         if message.role == "user":
             content = message.content
@@ -51,26 +78,29 @@ def _items(messages: Sequence[Message]) -> list[dict[str, Any]]:
             items.append({"type": "function_call_output", "call_id": message.tool_call_id or "", "output": _output(message.content)})
         else:
             if message.text or message.refusal:
-                items.append({"role": "assistant", "content": message.text or message.refusal})
+                items.append({"role": "assistant", "content": message.text or message.refusal or ""})
             media = [] if isinstance(message.content, str) else [part for part in message.content if not isinstance(part, TextPart)]
             if media:
                 items.append(
                     {"role": "user", "content": [responses_part(part) for part in (TextPart("(This belongs to the assistant message above.)"), *media)]}
                 )
-            calls = message.tool_calls
-            items += [{"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"} for call in calls]
+            items.extend({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"} for call in message.tool_calls)
     return items
 
 
-def _output(content: str | tuple[Part, ...]) -> Any:
-    return content if isinstance(content, str) else [responses_part(part) for part in content]
+def _output(content: str | tuple[Part, ...]) -> str | ResponseFunctionCallOutputItemListParam:
+    if isinstance(content, str):
+        return content
+    return cast("ResponseFunctionCallOutputItemListParam", [responses_part(part) for part in content])  # of the same form under another name
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
+def _tool(spec: ToolSpec) -> FunctionToolParam:
     parameters = dict(spec.parameters) or {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     # Said in either case: this API would take a missing flag for a strict schema.
     return {"type": "function", "name": spec.name, "description": spec.description, "parameters": parameters, "strict": spec.strict and is_strict(parameters)}
 
 
-def _tool_choice(choice: ToolChoice | None) -> Any:
-    return choice if choice is None or choice in {"auto", "none", "required"} else {"type": "function", "name": choice}
+def _tool_choice(choice: ToolChoice) -> ToolChoiceParam:
+    if choice in PLAIN_CHOICES:
+        return PLAIN_CHOICES[choice]
+    return {"type": "function", "name": choice}

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
 
 from ..data.chat import Message, MessageDelta
 from ..errors import ModelRetry
 from ..quick_init import quick
 
-__all__ = ["ChatModel", "ModelRequest", "ModelSettings", "OutputSchema", "StreamItem", "StreamingModel", "ToolChoice", "ToolSpec"]
+__all__ = [
+    "ChatModel",
+    "ModelRequest",
+    "ModelSettings",
+    "OutputSchema",
+    "SettingsFields",
+    "StreamItem",
+    "StreamingModel",
+    "ToolChoice",
+    "ToolSpec",
+    "settings_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +33,14 @@ class ToolSpec:
 
     name: str
     description: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     strict: bool = True
 
 
 ToolChoice: TypeAlias = str
 """`"auto"`, `"none"`, `"required"`, or the name of the one tool that is to be called."""
+
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +48,7 @@ class OutputSchema:
     """The form that the model's answer must have: a JSON schema under a name."""
 
     name: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, object]
     strict: bool = True
 
 
@@ -52,18 +65,53 @@ class ModelSettings:
     frequency_penalty: float | None = None
     parallel_tool_calls: bool | None = None
     tool_choice: ToolChoice | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     timeout: float | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
     def merged(self, other: ModelSettings | None) -> ModelSettings:
         """These, with what the other says in place of what they say."""
         if other is None:
             return self
-        changes: dict[str, Any] = {item.name: value for item in fields(other) if (value := getattr(other, item.name)) is not None and item.name != "extra"}
-        if other.extra:
-            changes["extra"] = {**self.extra, **other.extra}
-        return replace(self, **changes) if changes else self
+        changes = cast("_PlainFields", {name: value for name in _PLAIN if (value := getattr(other, name)) is not None})
+        if not changes and other.stop is None and not other.extra:
+            return self
+        stop = self.stop if other.stop is None else other.stop
+        extra = {**self.extra, **other.extra} if other.extra else self.extra
+        return replace(self, **changes, stop=stop, extra=extra)
+
+
+_PLAIN = tuple(item.name for item in fields(ModelSettings) if item.name not in {"stop", "extra"})
+
+
+class _PlainFields(TypedDict, total=False):
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    parallel_tool_calls: bool | None
+    tool_choice: ToolChoice | None
+    reasoning_effort: ReasoningEffort | None
+    timeout: float | None
+
+
+class SettingsFields(_PlainFields, total=False):
+    """The fields of `ModelSettings`, as keyword arguments of what makes one of them. There, `stop` may be a list, too."""
+
+    stop: str | tuple[str, ...] | list[str] | None
+    extra: Mapping[str, object]
+
+
+def settings_of(keywords: SettingsFields) -> ModelSettings:
+    """The settings that the keyword arguments say."""
+    stop, extra = keywords.pop("stop", None), keywords.pop("extra", None)
+    return _settings(keywords, tuple(stop) if isinstance(stop, list) else stop, {} if extra is None else extra)
+
+
+def _settings(plain: _PlainFields, stop: str | tuple[str, ...] | None, extra: Mapping[str, object]) -> ModelSettings:
+    return ModelSettings(**plain, stop=stop, extra=extra)
 
 
 _DEFAULT_SETTINGS = ModelSettings()

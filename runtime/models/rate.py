@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from ..clock import Clock, Timer
 
@@ -145,7 +144,7 @@ class RateLimiter:
         if self._queue:
             self._queue[0].wake()
 
-    def _call_later(self, delay: float, callback: Callable[[], Any]) -> Timer:
+    def _call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
         if self._clock is not None:
             return self._clock.call_later(delay, callback)
         return asyncio.get_running_loop().call_later(delay, callback)

@@ -10,18 +10,24 @@ import inspect
 import json
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias, overload
 
 from ..data.chat import Message, MessageDelta, ToolCall, ToolCallDelta
 from ..errors import UsageError
 from .protocol import ModelRequest, StreamItem
 
-__all__ = ["Line", "Reply", "ScriptedModel", "ToolCalls"]
+__all__ = ["Arguments", "Call", "Line", "Reply", "ScriptedModel", "ToolCalls"]
 
 _WORDS: Final = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
 _ONLY_A_NAME: Final = 1
 _NAME_AND_ARGUMENTS: Final = 2
+
+
+Arguments: TypeAlias = Mapping[str, object] | str | None
+"""What a scripted call passes: plain data that JSON can hold, or the text itself."""
+
+Call: TypeAlias = ToolCall | tuple[str] | tuple[str, Arguments] | str
 
 
 class ToolCalls:
@@ -33,10 +39,15 @@ class ToolCalls:
 
     __slots__ = ("calls", "text")
 
-    def __init__(self, *calls: Any, text: str = "", **by_name: Any) -> None:
-        if calls and isinstance(calls[0], str):
-            calls = (calls,)
-        self.calls = (*(_as_call(call) for call in calls), *(_as_call(item) for item in by_name.items()))
+    @overload
+    def __init__(self, name: str, arguments: Arguments, /, *, text: str = "", **by_name: Arguments) -> None: ...
+
+    @overload
+    def __init__(self, /, *calls: Call, text: str = "", **by_name: Arguments) -> None: ...
+
+    def __init__(self, /, *calls: Call | Arguments, text: str = "", **by_name: Arguments) -> None:
+        listed = (calls,) if calls and isinstance(calls[0], str) else calls
+        self.calls = (*(_as_call(call) for call in listed), *(_as_call(item) for item in by_name.items()))
         self.text = text
         if not self.calls:
             msg = 'ToolCalls: no call is given; write for example ToolCalls("get_weather", {"city": "Paris"}).'
@@ -64,8 +75,8 @@ class ScriptedModel:
     `delay` is how many seconds each reply takes. One object may serve any number of threads and loops.
     """
 
-    def __init__(self, script: Iterable[Line] = (), delay: float = 0.0) -> None:
-        lines = (script,) if isinstance(script, str | Message | ToolCalls | BaseException) else tuple(script)
+    def __init__(self, script: Iterable[Line] | Reply = (), delay: float = 0.0) -> None:
+        lines: tuple[Line, ...] = (script,) if isinstance(script, str | Message | ToolCalls | BaseException) else tuple(script)
         for index, line in enumerate(lines):
             _check(line, f"script[{index}]")
         if not delay >= 0:
@@ -114,25 +125,25 @@ class ScriptedModel:
             msg = f"ScriptedModel: {used} of {len(self._lines)} lines were used. Left:\n{left}"
             raise AssertionError(msg)
 
-    async def _reply(self, line: Any, request: ModelRequest, index: int) -> Message:
+    async def _reply(self, line: Line, request: ModelRequest, index: int) -> Message:
+        reply: object = line
         if isinstance(line, type):
-            line = line()
+            reply = line()
         elif callable(line):
-            line = line(request)
-            if inspect.isawaitable(line):
-                line = await line
-            if not isinstance(line, str | Message | ToolCalls | BaseException):
-                msg = f"ScriptedModel: the function in script[{index}] made {line!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
-                raise UsageError(msg)
-        if isinstance(line, str):
-            return Message("assistant", line)
-        if isinstance(line, ToolCalls):
-            return line.message(self._ids)
-        if isinstance(line, BaseException):
-            raise line
-        _check(line, f"what the function in script[{index}] made")
-        message: Message = line
-        return message
+            reply = line(request)
+            if inspect.isawaitable(reply):
+                reply = await reply
+        if isinstance(reply, str):
+            return Message("assistant", reply)
+        if isinstance(reply, ToolCalls):
+            return reply.message(self._ids)
+        if isinstance(reply, BaseException):
+            raise reply
+        if not isinstance(reply, Message):
+            msg = f"ScriptedModel: the function in script[{index}] made {reply!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
+            raise UsageError(msg)
+        _check(reply, f"what the function in script[{index}] made")
+        return reply
 
     def _beyond(self, request: ModelRequest, index: int) -> UsageError:
         shown = "\n".join(f"  {_shown(message)}" for message in request.messages[-5:])
@@ -144,7 +155,7 @@ class ScriptedModel:
         )
 
 
-def _as_call(call: Any) -> ToolCall:
+def _as_call(call: object) -> ToolCall:
     if isinstance(call, ToolCall):
         return call
     if isinstance(call, str):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from ..data.chat import ToolCall, ToolCallDelta, new_id
 
@@ -78,7 +77,7 @@ def with_unique_ids(calls: Iterable[tuple[str, str, str]], taken: Iterable[str] 
     return tuple(ToolCall(_unique(call_id, known), name, arguments or "{}") for call_id, name, arguments in calls)
 
 
-def arguments_text(value: Any) -> str:
+def arguments_text(value: object) -> str:
     """The arguments as text: some providers send them as an object."""
     if value is None:
         return ""

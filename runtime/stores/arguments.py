@@ -6,7 +6,7 @@ Owns: what is a key, a value, a span of seconds. Whatever is not is the caller's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..errors import UsageError
 
@@ -18,7 +18,7 @@ LONGEST_KEY: Final = 2048
 _LONGEST_SPAN: Final = 1e10  # seconds, some three hundred years: what comes after that no backend can count
 
 
-def key_bytes(call: str, key: Any, *, name: str = "key") -> bytes:
+def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
     """The key in UTF-8, where bytes sort as text does in Python. Half of a surrogate pair is a character like others."""
     if type(key) is not str and not isinstance(key, str):
         msg = f"{call}: {name} is a {type(key).__name__}; give a text."
@@ -33,7 +33,7 @@ def key_bytes(call: str, key: Any, *, name: str = "key") -> bytes:
     return encoded
 
 
-def key_list(call: str, keys: Any) -> list[str]:
+def key_list(call: str, keys: object) -> list[str]:
     if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
         msg = f"{call}: keys is a {type(keys).__name__}; give a list of texts."
         raise UsageError(msg)
@@ -43,25 +43,25 @@ def key_list(call: str, keys: Any) -> list[str]:
     return listed
 
 
-def owner_name(call: str, owner: Any) -> bytes:
+def owner_name(call: str, owner: object) -> bytes:
     return key_bytes(call, owner, name="owner")
 
 
-def text(call: str, prefix: Any) -> bytes:
+def text(call: str, prefix: object) -> bytes:
     if not isinstance(prefix, str):
         msg = f"{call}: prefix is a {type(prefix).__name__}; give a text, which may be empty."
         raise UsageError(msg)
     return prefix.encode("utf-8", "surrogatepass")
 
 
-def value_bytes(call: str, value: Any, *, name: str = "value") -> bytes:
+def value_bytes(call: str, value: object, *, name: str = "value") -> bytes:
     if not isinstance(value, bytes):
         msg = f"{call}: {name} is a {type(value).__name__}; give bytes."
         raise UsageError(msg)
     return value
 
 
-def record_list(call: str, records: Any) -> list[bytes]:
+def record_list(call: str, records: object) -> list[bytes]:
     if isinstance(records, str | bytes | bytearray | memoryview) or not isinstance(records, Sequence):
         msg = f"{call}: records is a {type(records).__name__}; give a list of bytes, even if it is only one."
         raise UsageError(msg)
@@ -72,20 +72,19 @@ def record_list(call: str, records: Any) -> list[bytes]:
     return listed
 
 
-def span(call: str, seconds: Any, *, name: str = "seconds", zero: bool = False) -> float:
+def span(call: str, seconds: object, *, name: str = "seconds", zero: bool = False) -> float:
     # Written so that nan, which is neither less nor more than anything, is refused as well.
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not (number and (seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN):
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not ((seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN):
         msg = f"{call}: {name}={seconds!r} is no span of time; give seconds, {'not less' if zero else 'more'} than 0 and at most {_LONGEST_SPAN:,.0f}."
         raise UsageError(msg)
     return float(seconds)
 
 
-def time_to_live(store: str, ttl: Any) -> float | None:
+def time_to_live(store: str, ttl: object) -> float | None:
     return None if ttl is None else span(store, ttl, name="ttl")
 
 
-def count(call: str, after: Any) -> int:
+def count(call: str, after: object) -> int:
     if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after < 2**63:
         msg = f"{call}: after={after!r} is no number of records; give 0 or more."
         raise UsageError(msg)

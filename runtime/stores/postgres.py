@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import StoreError, UsageError
 from .arguments import time_to_live
@@ -17,7 +17,8 @@ from .store_thread import WRITES, Operation, Trouble
 from .threaded_store import DrivenStore
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from psycopg import Connection, Cursor
+    from psycopg.rows import TupleRow
 
 __all__ = ["PostgresStore"]
 
@@ -95,9 +96,9 @@ class _Database:
         self._dsn = dsn
         self._statements = statements
         self._writer = os.urandom(16)
-        self._connection: Connection[tuple[Any, ...]] | None = None
+        self._connection: Connection[TupleRow] | None = None
         # The batch that was about to be committed when the connection was lost, with its results.
-        self._in_doubt: tuple[int, list[Any]] | None = None
+        self._in_doubt: tuple[int, list[object]] | None = None
 
     def perform(self, batch: Sequence[Operation], number: int) -> None:
         connection = self._open()
@@ -143,11 +144,11 @@ class _Database:
 
     # ---- transactions
 
-    def _write(self, connection: Connection[tuple[Any, ...]], batch: Sequence[Operation], number: int) -> None:
+    def _write(self, connection: Connection[TupleRow], batch: Sequence[Operation], number: int) -> None:
         # In the order of their keys, because two that lock the same rows in different orders would wait for each other.
         ordered = sorted(batch, key=lambda operation: (operation.name in ("acquire", "renew", "release", "holder"), operation.key))
         written = [operation.key for operation in ordered if operation.name in ("set", "create", "append")]
-        statements: list[tuple[bytes, tuple[Any, ...]]] = [(self._statements.sql["begin"], (self._writer, number))]
+        statements: list[tuple[bytes, tuple[object, ...]]] = [(self._statements.sql["begin"], (self._writer, number))]
         if written:
             statements.append((self._statements.sql["clear"], (written,)))
         first = len(statements)
@@ -166,7 +167,7 @@ class _Database:
         for operation, result in zip(ordered, results, strict=True):
             operation.result = result
 
-    def _ask(self, connection: Connection[tuple[Any, ...]], statements: Sequence[tuple[bytes, tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
+    def _ask(self, connection: Connection[TupleRow], statements: Sequence[tuple[bytes, tuple[object, ...]]]) -> list[list[TupleRow]]:
         """Send all without waiting for one after the other, and return the rows of each."""
         if len(statements) == 1:
             cursors = [self._execute(connection, statements[0])]
@@ -175,10 +176,10 @@ class _Database:
                 cursors = [self._execute(connection, statement) for statement in statements]
         return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
-    def _execute(self, connection: Connection[tuple[Any, ...]], statement: tuple[bytes, tuple[Any, ...]]) -> Any:
+    def _execute(self, connection: Connection[TupleRow], statement: tuple[bytes, tuple[object, ...]]) -> Cursor[TupleRow]:
         return connection.cursor(binary=True).execute(statement[0], statement[1])
 
-    def _back_out(self, connection: Connection[tuple[Any, ...]]) -> None:
+    def _back_out(self, connection: Connection[TupleRow]) -> None:
         """After an error: end the transaction, or the connection, if that is not to be had."""
         with suppress(Exception):  # what has led here is raised again
             if not connection.broken and not connection.closed:
@@ -188,7 +189,7 @@ class _Database:
 
     # ---- the connection
 
-    def _open(self) -> Connection[tuple[Any, ...]]:
+    def _open(self) -> Connection[TupleRow]:
         if self._connection is None or self._connection.closed:
             self._drop()
             import psycopg  # noqa: PLC0415 -- an extra, which only who uses it needs
@@ -208,7 +209,7 @@ class _Database:
         if connection is not None:
             connection.close()
 
-    def _prepare(self, connection: Connection[tuple[Any, ...]]) -> None:
+    def _prepare(self, connection: Connection[TupleRow]) -> None:
         """See that the tables are there, and that they are those which this version knows. Of several processes one makes them."""
         from psycopg import IsolationLevel  # noqa: PLC0415 -- an extra, which only who uses it needs
 
@@ -230,7 +231,7 @@ class _Database:
             msg = f"the tables are of version {None if row is None else row[0]}, and this one knows up to {VERSION}"
             raise _Newer(msg)
 
-    def _are_there(self, connection: Connection[tuple[Any, ...]]) -> bool:
+    def _are_there(self, connection: Connection[TupleRow]) -> bool:
         row = connection.execute(self._statements.sql["find"], (self._statements.version_table,)).fetchone()
         return row is not None and bool(row[0])
 
@@ -239,7 +240,7 @@ class _Newer(Exception):
     """The tables were made by a newer version."""
 
 
-def _without_secrets(dsn: Any) -> str:
+def _without_secrets(dsn: object) -> str:
     """Where it is: host, port and database."""
     try:
         from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 -- an extra, which only who uses it needs

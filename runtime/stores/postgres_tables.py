@@ -6,10 +6,12 @@ server, at the moment of the statement. It knows nothing of connections.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from psycopg.rows import TupleRow
 
     from .store_thread import Operation
 
@@ -103,7 +105,7 @@ class Statements:
         self.version_table = tables["version"].replace("%%", "%")
         self._ttl = ttl
 
-    def of(self, operation: Operation) -> tuple[bytes, tuple[Any, ...]]:
+    def of(self, operation: Operation) -> tuple[bytes, tuple[object, ...]]:
         """The statement of an operation, and what goes into it."""
         key, arguments = operation.key, operation.arguments
         match operation.name:
@@ -121,7 +123,7 @@ class Statements:
                 return self.sql[operation.name], arguments
 
     @staticmethod
-    def result(operation: Operation, rows: list[tuple[Any, ...]]) -> Any:
+    def result(operation: Operation, rows: list[TupleRow]) -> object:
         """What the operation is answered with, from the rows that its statement has returned."""
         match operation.name:
             case "read" | "keys" | "renew":

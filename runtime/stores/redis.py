@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..errors import StoreError, UsageError
 from .arguments import time_to_live
@@ -45,6 +45,24 @@ _ANSWERS: Final = {
     "NOPERM": "the user of the url may not do that: see its ACL",
     "NOREPLICAS": "it has too few replicas to take anything: see that they run",
 }
+
+
+class _Pipeline(Protocol):
+    """What is used of the client's pipelines, whose commands have no types of their own."""
+
+    def execute_command(self, *words: object) -> object: ...
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]: ...  # noqa: FBT001, FBT002 -- as the client has it
+
+
+class _Client(Protocol):
+    """What is used of the client. What it answers depends on the command."""
+
+    def execute_command(self, *words: object) -> Any: ...
+
+    def pipeline(self, *, transaction: bool) -> _Pipeline: ...
+
+    def close(self) -> None: ...
 
 
 class RedisStore(DrivenStore):
@@ -88,7 +106,7 @@ class _Server:
         self._prefix = prefix
         self._ttl = 0 if ttl is None else _milliseconds(ttl)
         self._writer = os.urandom(16).hex()
-        self._client: Any = None
+        self._client: _Client | None = None
         self._hash = sha1(BATCH.encode(), usedforsecurity=False).hexdigest()
         self._reads = {"get": self._get, "read": self._read, "holder": self._holder, "keys": self._keys}
 
@@ -125,7 +143,7 @@ class _Server:
         if client is not None:
             client.close()
 
-    def _open(self) -> Any:
+    def _open(self) -> _Client:
         if self._client is None:
             client = _client(self._url)
             try:
@@ -136,7 +154,7 @@ class _Server:
             self._client = client
         return self._client
 
-    def _send(self, client: Any, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _send(self, client: _Client, commands: Sequence[tuple[object, ...]]) -> list[Any]:
         """Send all at once. What is wrong with the connection is raised; what is wrong with one of them is in the place of its answer."""
         if not commands:
             return []
@@ -159,8 +177,8 @@ class _Server:
 
     # ---- writes
 
-    def _words(self, writes: Sequence[Operation], number: int) -> list[Any]:
-        words: list[Any] = [self._prefix, self._writer, number, self._ttl]
+    def _words(self, writes: Sequence[Operation], number: int) -> list[object]:
+        words: list[object] = [self._prefix, self._writer, number, self._ttl]
         for operation in writes:
             arguments = operation.arguments
             match operation.name:
@@ -176,7 +194,7 @@ class _Server:
             words += (operation.name, len(mine), *mine)
         return words
 
-    def _take(self, writes: Sequence[Operation], answer: Any) -> None:
+    def _take(self, writes: Sequence[Operation], answer: Exception | Sequence[tuple[int, object]]) -> None:
         if isinstance(answer, Exception):
             raise answer
         for operation, (well, result) in zip(writes, answer, strict=True):
@@ -193,21 +211,21 @@ class _Server:
 
     # ---- reads
 
-    def _get(self, operation: Operation) -> tuple[Any, ...]:
+    def _get(self, operation: Operation) -> tuple[object, ...]:
         return ("GET", self._prefix + b"v:" + operation.key)
 
-    def _read(self, operation: Operation) -> tuple[Any, ...]:
+    def _read(self, operation: Operation) -> tuple[object, ...]:
         return ("LRANGE", self._prefix + b"j:" + operation.key, operation.arguments[0], -1)
 
-    def _holder(self, operation: Operation) -> tuple[Any, ...]:
+    def _holder(self, operation: Operation) -> tuple[object, ...]:
         return ("GET", self._prefix + b"l:" + operation.key)
 
-    def _keys(self, operation: Operation) -> tuple[Any, ...]:
+    def _keys(self, operation: Operation) -> tuple[object, ...]:
         prefix = operation.key
         behind = b"(" + prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"+"
         return ("EVAL", KEYS, 0, self._prefix, b"[" + prefix, behind)
 
-    def _prune(self, client: Any, older_than: float | None) -> int:
+    def _prune(self, client: _Client, older_than: float | None) -> int:
         age = -1 if older_than is None else int(older_than * 1000)
         gone = 0
         while True:
@@ -221,14 +239,17 @@ class _Newer(Exception):
     """The data was written by a newer version."""
 
 
-def _check_version(client: Any, key: bytes) -> None:
-    _made, version = client.pipeline(transaction=False).setnx(key, _VERSION).get(key).execute()
+def _check_version(client: _Client, key: bytes) -> None:
+    pipeline = client.pipeline(transaction=False)
+    pipeline.execute_command("SETNX", key, _VERSION)
+    pipeline.execute_command("GET", key)
+    _made, version = pipeline.execute()
     if not version.isdigit() or int(version) > _VERSION:
         msg = f"its data is of version {version.decode(errors='replace')}, and this one knows up to {_VERSION}"
         raise _Newer(msg)
 
 
-def _client(url: str) -> Any:
+def _client(url: str) -> _Client:
     try:
         import redis  # noqa: PLC0415 -- an extra, which only who uses it needs
         from redis.backoff import NoBackoff  # noqa: PLC0415
@@ -259,12 +280,12 @@ def _milliseconds(seconds: float) -> int:
     return max(1, math.ceil(seconds * 1000))
 
 
-def _is(error: Any, name: str) -> bool:
+def _is(error: object, name: str) -> bool:
     """Whether it is of the client's class of that name, which is not imported for that."""
     return isinstance(error, Exception) and any(cls.__name__ == name and cls.__module__.startswith("redis.") for cls in type(error).__mro__)
 
 
-def _refusal(text: Any) -> Exception:
+def _refusal(text: object) -> Exception:
     from redis.exceptions import ResponseError  # noqa: PLC0415
 
     return ResponseError(text.decode(errors="replace") if isinstance(text, bytes) else str(text))

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import StoreError, UsageError
 from .arguments import span, time_to_live
@@ -159,5 +159,5 @@ def _of(operation: Operation) -> str:
 
 def _code(error: BaseException) -> str:
     """The name of the primary code of an error of SQLite, or nothing."""
-    name: Any = getattr(error, "sqlite_errorname", None)
+    name = getattr(error, "sqlite_errorname", None)
     return "_".join(name.split("_")[:2]) if isinstance(name, str) else ""

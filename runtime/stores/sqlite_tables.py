@@ -5,7 +5,7 @@ Owns: the tables and their version. It must never begin or end a transaction of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
@@ -57,7 +57,7 @@ class Tables:
         self.connection = connection
         self.now = 0.0
         self._ttl = ttl
-        self._methods: dict[str, Callable[..., Any]] = {
+        self._methods: dict[str, Callable[..., object]] = {
             name: getattr(self, f"_{name}")
             for name in ("get", "set", "delete", "append", "read", "keys", "create", "acquire", "renew", "release", "holder", "prune")
         }
@@ -77,7 +77,7 @@ class Tables:
                 self.connection.execute("ROLLBACK")
             raise
 
-    def do(self, operation: Operation) -> Any:
+    def do(self, operation: Operation) -> object:
         """Do an operation, within the transaction that is open."""
         return self._methods[operation.name](operation.key, *operation.arguments)
 

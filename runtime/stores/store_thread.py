@@ -50,16 +50,17 @@ class Operation:
 
     __slots__ = ("arguments", "error", "future", "key", "loop", "name", "result", "size")
 
-    def __init__(self, name: str, key: bytes = b"", *arguments: Any, size: int = 0) -> None:
+    def __init__(self, name: str, key: bytes = b"", *arguments: object, size: int = 0) -> None:
         self.name = name
         self.key = key
-        self.arguments = arguments
+        self.arguments: tuple[Any, ...] = arguments
+        """What they are is said by the name: each backend knows it."""
         self.size = size
         """About how many bytes are to be written."""
-        self.result: Any = None
+        self.result: object = None
         self.error: Exception | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.future: asyncio.Future[Any] | Future[Any] | None = None
+        self.future: asyncio.Future[object] | Future[object] | None = None
 
     def resolve(self) -> None:
         """Tell whoever waits. On its loop, if it has one."""
@@ -143,7 +144,7 @@ class Worker:
                 self._thread = thread
             self._queue.put(operation)
 
-    def _end(self) -> Future[Any] | None:
+    def _end(self) -> Future[object] | None:
         with self._lock:
             if self._closed:
                 return None
@@ -152,7 +153,7 @@ class Worker:
                 self._backend.close()
                 return None
             last = Operation("close")
-            future: Future[Any] = Future()
+            future: Future[object] = Future()
             last.future = future
             self._queue.put(last)
             return future

@@ -1,6 +1,7 @@
 """Making a model, its client, and how long that lives."""
 
 import asyncio
+import dataclasses
 import gc
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 from tests.programs import openai_wire as wire
 from understudy.runtime.errors import UsageError
-from understudy.runtime.models import OpenAIChatModel, OpenAIResponsesModel
+from understudy.runtime.models import ModelSettings, OpenAIChatModel, OpenAIResponsesModel
+from understudy.runtime.models.protocol import SettingsFields
 
 BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
 
@@ -42,6 +44,25 @@ def test_key_and_name_may_come_from_the_environment(monkeypatch, kind):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("OPENAI_MODEL", "m")
     assert kind().model == "m"
+
+
+@BOTH
+def test_its_keyword_arguments_are_settings(kind):
+    model = kind("m", api_key="k", stop=["x"], temperature=0.5, extra={"top_k": 3})
+    assert model.settings == ModelSettings(stop=("x",), temperature=0.5, extra={"top_k": 3})
+    assert kind("m", api_key="k").settings == ModelSettings()
+
+
+def test_the_keyword_arguments_that_a_type_checker_sees_are_the_fields_of_the_settings():
+    assert set(SettingsFields.__annotations__) == {field.name for field in dataclasses.fields(ModelSettings)}
+
+
+def test_settings_over_settings_keep_what_the_others_leave_open():
+    first = ModelSettings(temperature=0.5, stop="x", extra={"a": 1})
+    assert first.merged(None) is first
+    assert first.merged(ModelSettings()) is first
+    assert first.merged(ModelSettings(top_p=0.1)) == ModelSettings(temperature=0.5, top_p=0.1, stop="x", extra={"a": 1})
+    assert first.merged(ModelSettings(stop=("y",), extra={"b": 2})) == ModelSettings(temperature=0.5, stop=("y",), extra={"a": 1, "b": 2})
 
 
 @BOTH
