@@ -1,4 +1,4 @@
-"""How long to wait before the next try, as data.
+"""The delay before the next try, as data.
 
 Owns: the delays between restarts of an actor and between attempts of a model call. It must never wait itself.
 """
@@ -15,10 +15,10 @@ __all__ = ["Backoff"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before the next try: `initial`, then `factor` times as long each time, up to `maximum`.
+    """The delay before the next try: `initial` seconds, then `factor` times as long each time, up to `maximum`.
 
-    `jitter` is the share of the delay that is left to chance, so that a thousand that failed together do not come back together:
-    with 0.2, a delay of one second is anything from 0.8 to 1.2 seconds.
+    `jitter` is the share of the delay that is random, so that a thousand callers that failed together do not try again together:
+    with 0.2, a delay of one second becomes 0.8 to 1.2 seconds.
     """
 
     initial: float = 0.1
@@ -27,7 +27,7 @@ class Backoff:
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        # Written so that nan, which is neither less nor more than anything, is refused as well.
+        # `not >=` instead of `<`, so that nan is refused as well.
         if not (self.initial >= 0 and self.maximum >= 0):
             msg = f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and must not be negative."
             raise UsageError(msg)

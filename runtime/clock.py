@@ -1,7 +1,7 @@
-"""Where the time comes from: one small protocol, so that every timer of the runtime can be driven by a test.
+"""The source of time: one small protocol, so that a test can drive every timer of the runtime.
 
-Owns: the protocol and the clock of an event loop. A clock that is moved by hand is in `testing.py`.
-Nothing else in the package may ask for the time in order to decide something; measuring how long something took is free.
+Owns: the protocol, and the clock of an event loop; `testing.py` has a clock that is moved by hand. It must never wait.
+No other file may read the time in order to decide something; measuring a duration is free.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Clock", "LoopClock", "Timer"]
 
 
 class Timer(Protocol):
-    """What `Clock.call_later` returns."""
+    """The result of `Clock.call_later`."""
 
     def cancel(self) -> None:
-        """Do not call. After the call, and a second time, it does nothing."""
+        """Do not make the call. Does nothing after the call, or a second time."""
 
 
 class Clock(Protocol):
-    """A source of time. All of it is used on the system's event loop only."""
+    """A source of time. It is used on the system's event loop only."""
 
     def time(self) -> float:
         """Seconds since the epoch, for time stamps."""
@@ -37,7 +37,7 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The clock of an event loop: what a system uses unless it is given another."""
+    """The clock of an event loop. A system uses it by default."""
 
     __slots__ = ("_loop",)
 

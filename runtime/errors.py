@@ -2,31 +2,31 @@
 
     UnderstudyError
     ├── UsageError               the caller's mistake; raised at once, before anything has happened
-    ├── ActorDeadError           the actor has stopped, or stopped before it came to the message  (is pykka's, too)
-    │   └── ActorFailed          it crashed on this very message; what becomes of it is its supervisor's business
-    ├── AskTimeout               no reply in time; the message may still be handled  (is pykka's Timeout and TimeoutError, too)
+    ├── ActorDeadError           the actor has stopped, or stopped before it handled the message  (also pykka's)
+    │   └── ActorFailed          it crashed on this very message; its supervisor decides what happens to it
+    ├── AskTimeout               no reply in time; the message may still be handled  (also pykka's Timeout, and TimeoutError)
     ├── HandlerCancelled         the handler was cancelled on request; its actor lives on
     ├── MailboxFull              a bounded mailbox had no room, or dropped the message for a newer one
-    ├── SessionBusy              the session works on another message, and this one was not to wait
-    ├── SystemDraining           the system takes no new work: it is about to stop
+    ├── SessionBusy              the session works on another message, and this one must not wait
+    ├── SystemDraining           the system accepts no new work: it is about to stop
     ├── AgentError               an agent, or something that it uses, did what it must not
     │   ├── TransferError            a transfer to an agent that cannot be reached from there
     │   ├── MaxIterationsExceeded    more model calls than the agent may make
     │   ├── MaxTransfersExceeded     more transfers than the run may make
-    │   ├── ToolError                a tool failed, and the agent was told not to report that to the model
+    │   ├── ToolError                a tool failed, and the agent is set not to report that to the model
     │   ├── HandoffError             a handoff could not be made
-    │   ├── GuardrailTripped         a guardrail has found something that must not be
-    │   └── ModelBehaviorError       the model answered with something that cannot be used
+    │   ├── GuardrailTripped         a guardrail found something that is not allowed
+    │   └── ModelBehaviorError       the answer of the model cannot be used
     ├── ModelError               the model could not be reached, or refused the request
     │   ├── RetryExhausted           every attempt failed; the last one's error is the cause
     │   └── ModelRetry               not the end: what was streamed so far is void, another attempt follows
     ├── CheckpointError          bytes that cannot be read back: damaged, foreign, or of a type that is not registered
-    │   ├── CheckpointNotFound       there is none of that name
-    │   ├── ResumeError              it cannot be resumed, or not any more
+    │   ├── CheckpointNotFound       there is no checkpoint of that name
+    │   ├── ResumeError              the checkpoint cannot be resumed, or not any more
     │   └── StoreError               the store could not be reached, or refused
     └── RunCancelled             the run was cancelled, or ran out of time
 
-Each says what was wrong, where, and what to do; `run`, `agent`, `actor` and `message` hold what it belongs to.
+Owns: all error classes that users see. Each error says what was wrong, where, and what to do; `run`, `agent`, `actor` and `message` say where it belongs.
 This file must never import another one of the package.
 """
 
@@ -87,13 +87,13 @@ class UsageError(UnderstudyError):
 
 
 class ActorDeadError(UnderstudyError, pykka.ActorDeadError):
-    """The actor has stopped, or stopped before it came to the message."""
+    """The actor has stopped, or stopped before it handled the message."""
 
 
 class ActorFailed(ActorDeadError):
-    """The actor crashed on this very message, with something that is no ordinary exception.
+    """The actor crashed on this very message, with an exception that is not an ordinary `Exception`.
 
-    What it crashed with has gone to its supervisor, and to nobody else: it is not the asker's to be cancelled or interrupted by.
+    That exception goes only to the actor's supervisor: it must not cancel or interrupt the asker.
     """
 
 
@@ -106,15 +106,15 @@ class HandlerCancelled(UnderstudyError):
 
 
 class MailboxFull(UnderstudyError):
-    """A bounded mailbox had no room for the message, or gave its place to a newer one."""
+    """A bounded mailbox had no room for the message, or dropped it for a newer one."""
 
 
 class SessionBusy(UnderstudyError):
-    """The session works on another message, and this one was not to wait."""
+    """The session works on another message, and this one must not wait."""
 
 
 class SystemDraining(UnderstudyError):
-    """The system takes no new work, because it is about to stop."""
+    """The system accepts no new work, because it is about to stop."""
 
 
 class AgentError(UnderstudyError):
@@ -126,7 +126,7 @@ class TransferError(AgentError):
 
 
 class MaxIterationsExceeded(AgentError):
-    """The agent has made as many model calls as it may, and the model still wants more."""
+    """The agent has made as many model calls as it may, and the model asks for more."""
 
 
 class MaxTransfersExceeded(AgentError):
@@ -134,15 +134,15 @@ class MaxTransfersExceeded(AgentError):
 
 
 class ToolError(AgentError):
-    """A tool failed, and its agent was told not to report that to the model. What it raised is the cause."""
+    """A tool failed, and its agent is set not to report that to the model. The exception of the tool is the cause."""
 
 
 class HandoffError(AgentError):
-    """A handoff could not be made. What its callback raised is the cause."""
+    """A handoff could not be made. The exception of its callback is the cause."""
 
 
 class GuardrailTripped(AgentError):
-    """A guardrail has found something that must not be: `output_info` says what."""
+    """A guardrail found something that is not allowed: `output_info` says what."""
 
     def __init__(self, text: str = "", *, guardrail: str = "", output_info: Any = None, **where: Any) -> None:
         super().__init__(text, **where)
@@ -151,7 +151,7 @@ class GuardrailTripped(AgentError):
 
 
 class ModelBehaviorError(AgentError):
-    """The model answered with something that cannot be used."""
+    """The answer of the model cannot be used."""
 
 
 class ModelError(UnderstudyError):
@@ -176,7 +176,7 @@ class RetryExhausted(ModelError):
 
 
 class ModelRetry(ModelError):
-    """What was streamed so far is void: the attempt failed, and another one follows. It comes with a delta, and ends nothing."""
+    """The attempt failed, and another one follows: what was streamed so far is void. It comes with a delta, and ends nothing."""
 
     def __init__(self, attempt: int, text: str = "", **where: Any) -> None:
         super().__init__(text or f"attempt {attempt} failed while it was streaming: drop what it has shown", **where)
@@ -196,7 +196,7 @@ class ResumeError(CheckpointError):
 
 
 class StoreError(CheckpointError):
-    """The store could not be reached, or refused. What its client raised is the cause."""
+    """The store could not be reached, or refused. The exception of its client is the cause."""
 
 
 class RunCancelled(UnderstudyError):
@@ -205,11 +205,11 @@ class RunCancelled(UnderstudyError):
     def __init__(self, text: str = "", **where: Any) -> None:
         super().__init__(text, **where)
         self.contexts: tuple[Any, ...] = ()
-        """Where the run stood: an `InterruptContext` for each agent that was at work."""
+        """The position of the run: an `InterruptContext` for each agent that was at work."""
 
 
 def forget_frames(error: BaseException) -> None:
-    """Take the tracebacks from an error and from those that have led to it: their frames keep whatever was in use when it was raised."""
+    """Remove the tracebacks of an error and of its causes: their frames keep alive every object that was in use when it was raised."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:
@@ -221,8 +221,8 @@ def forget_frames(error: BaseException) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """What it says; also of one that fails at saying it."""
+    """The text of an error, even of one whose `__str__` raises."""
     try:
         return str(error)
-    except Exception as worse:  # noqa: BLE001 -- whatever it is, the first one is what matters
+    except Exception as worse:  # noqa: BLE001 -- the first error matters, not this one
         return f"(its text cannot be had: {type(worse).__name__})"

@@ -1,6 +1,6 @@
 """The log of this package.
 
-Owns: the one logger that all rooms write to. It must never configure handlers or levels: that is the program's to decide.
+Owns: the one logger that all rooms write to. It must never configure handlers or levels: the program does.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""What a user's function has returned, which may be `def` or `async def`.
+"""The result of a user's function, which may be `def` or `async def`.
 
-Owns: the one place that tells the two apart. It must never call the function: who calls it knows what to do when that raises.
+Owns: the one place that tells the two apart. It must never call the function: the caller does, and handles its exceptions.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ __all__ = ["maybe_await"]
 
 
 async def maybe_await(value: Any) -> Any:
-    """The value, which is awaited first if it can be."""
+    """The value; if it is awaitable, its result."""
     return await value if inspect.isawaitable(value) else value

@@ -1,6 +1,6 @@
-"""Test doubles that are part of the product: on the same interfaces as the real things.
+"""Test doubles that are part of the product, with the same interfaces as the real objects.
 
-Owns: the clock that is moved by hand.
+Owns: the clock that is moved by hand. It must never move by itself, nor call back outside `advance`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class _ManualTimer:
 
     def cancel(self) -> None:
         self.cancelled = True
-        self.callback, self.args = _nothing, ()  # it may lie here for long, and must not keep what it would have called
+        self.callback, self.args = _nothing, ()  # it may stay in the heap for long, and must not keep the callback alive
 
 
 def _nothing() -> None:
-    """What a timer that was cancelled would call."""
+    """The callback of a timer that was cancelled."""
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move: `ActorSystem(clock=ManualClock())`, then `clock.advance(30)`.
+    """A clock that moves only when told to: `ActorSystem(clock=ManualClock())`, then `clock.advance(30)`.
 
-    What becomes due is called within `advance`, in the order of its time; what that sets in motion on the event loop happens when the test next awaits.
+    `advance` calls the timers that become due, in the order of their times; their effects on the event loop happen when the test next awaits.
     """
 
     def __init__(self, start: float = 1_000_000.0) -> None:
@@ -56,11 +56,11 @@ class ManualClock:
 
     @property
     def pending(self) -> tuple[float, ...]:
-        """In how many seconds the timers that are set will be due, the nearest first."""
+        """The seconds until each timer is due, the nearest first."""
         return tuple(due - self._now for due, _, timer in sorted(self._timers, key=lambda entry: entry[:2]) if not timer.cancelled)
 
     def advance(self, seconds: float) -> None:
-        """Move on, and call what becomes due on the way."""
+        """Move forward, and call the timers that become due."""
         if seconds < 0:
             msg = f"ManualClock.advance({seconds}): time does not go back."
             raise UsageError(msg)

@@ -1,6 +1,6 @@
-"""Spans, for whoever traces: they go to OpenTelemetry, if the program has set it up, and nowhere else.
+"""Spans: they go to OpenTelemetry if the program uses it, and nowhere else.
 
-Owns: the opening of a span. It must never import OpenTelemetry by itself: a program that does not trace does not pay for it.
+Owns: the opening of a span. It must never be the first to import OpenTelemetry: a program that does not trace does not pay for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Span", "span"]
 
 
 class Span:
-    """A span around what is in its `with` block; an exception that leaves it is an error of the span. Without OpenTelemetry it does nothing."""
+    """A span around its `with` block; an exception that leaves the block is an error of the span. Without OpenTelemetry it does nothing."""
 
     __slots__ = ("_attributes", "_opening", "_real")
 
@@ -34,15 +34,15 @@ class Span:
             self._opening.__exit__(kind, error, trace)
 
     def set(self, **attributes: str | float | bool | list[str]) -> None:
-        """Say more of it."""
+        """Add attributes."""
         if self._real is not None:
             for name, value in attributes.items():
                 self._real.set_attribute(f"understudy.{name}", value)
 
     def fail(self, text: str) -> None:
-        """Say that something was wrong."""
+        """Mark the span as failed."""
         if self._real is not None:
-            from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 -- it is there already
+            from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 -- it is already imported
 
             self._real.set_status(Status(StatusCode.ERROR, text))
 

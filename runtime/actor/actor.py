@@ -1,7 +1,7 @@
 """What users subclass: `Actor` on the system's event loop, and `ThreadActor` on a thread of its own.
 
-Owns: the hooks and what an actor can do from within. They sit on pykka's extension points (inbox, future, loop), so that pykka's proxies work.
-How an actor is run is in `cell.py` and `thread_cell.py`.
+Owns: the hooks, and what an actor can do from inside. Both are built on pykka's extension points (inbox, future, loop), so pykka's proxies work.
+The cells (`loop_cell.py`, `thread_cell.py`) run it: this file must never handle a message, nor change a phase.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ A = TypeVar("A", bound="Actor")
 
 
 class Traits(NamedTuple):
-    """What can be known of a class once, and would take time to find out for each of its actors."""
+    """Facts about an actor class, found once per class: looking them up for each actor would take time."""
 
     has_on_start: bool
     has_on_stop: bool
@@ -46,7 +46,7 @@ class Traits(NamedTuple):
 
 
 class _Birth(threading.local):
-    """The cell for which an instance is being made in this thread: how it gets past the user's `__init__`."""
+    """The cell of the instance that this thread is making: passes the cell around the user's `__init__`."""
 
     cell: Cell | None = None
 
@@ -59,19 +59,19 @@ def _forgotten(cls: type) -> str:
 
 
 class Actor(pykka.Actor):
-    """An actor on the system's event loop. Idle, it costs about a kilobyte, and no task and no thread.
+    """An actor on the system's event loop. An idle one costs about a kilobyte, and has no task and no thread.
 
     Override `on_receive`, or write methods and call them through `ref.proxy()`. `on_start`, `on_receive`, `on_stop`, `on_failure` and the methods
     may be `def` or `async def`. It handles one message at a time: while one waits in an `await`, the next one waits in the mailbox.
 
-    An exception that a handler raises goes to whoever asked. If nobody did (it was a `tell`), or if it is no ordinary `Exception`, the actor has failed:
-    its supervisor decides what becomes of it.
+    An exception raised by a handler goes to the asker. If there is none (the message came by `tell`), or if it is not an ordinary `Exception`, the actor
+    has failed: its supervisor decides what happens to it.
     """
 
     __slots__ = ("_cell",)
 
     use_daemon_thread: ClassVar[bool] = True
-    """Whether the program may end while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped for that. Read at the spawn."""
+    """Whether the program may exit while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped first. Read at the spawn."""
 
     _traits: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Actor(pykka.Actor):
             msg = f"{name} is an actor: spawn it with system.spawn({name}, ...), self.spawn({name}, ...) or {name}.start(...), instead of calling it."
             raise UsageError(msg)
         self._cell: Cell = cell
-        cell.actor = self  # so that a proxy to itself can be made here
+        cell.actor = self  # set this early so that the user's `__init__` can make a proxy to the actor itself
 
     @classmethod
     def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
@@ -121,7 +121,7 @@ class Actor(pykka.Actor):
 
     @classmethod
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
-        """Spawn a root actor, pykka's way: in the system of the running loop or, where none is running, in the default one, which has a thread."""
+        """Spawn a root actor, as in pykka, in the current system: that of the running loop, of the enclosing `in_thread()` block, or the default one."""
         return current_system().spawn(cls, *args, **kwargs)
 
     # --- pykka's extension points ---
@@ -139,7 +139,7 @@ class Actor(pykka.Actor):
 
     @property
     def actor_ref(self) -> ActorRef[Self]:
-        """The ref of this actor: what to give to others instead of `self`."""
+        """The ref of this actor. Pass it to others instead of `self`."""
         return self._cell.own_ref()
 
     @property
@@ -161,7 +161,7 @@ class Actor(pykka.Actor):
 
     @property
     def actor_children(self) -> tuple[ActorRef[Any], ...]:
-        """The actors that this one has spawned and that have not ended."""
+        """The actors spawned by this one that have not ended."""
         with self._cell.system.lock:
             return tuple(child.own_ref() for child in self._cell.children or ())
 
@@ -171,7 +171,7 @@ class Actor(pykka.Actor):
     # --- what an actor can do ---
 
     def stop(self) -> None:
-        """Stop this actor, when the handler under way has ended and before whatever is queued. Does not wait."""
+        """Stop this actor when the current handler has ended, before any queued message. Does not wait."""
         self._cell.post_control(StopRequest(), seal=True)
 
     def spawn(
@@ -183,15 +183,15 @@ class Actor(pykka.Actor):
         mailbox: MailboxSettings | None = None,
         **kwargs: Any,
     ) -> ActorRef[A]:
-        """Spawn a child: it is supervised by this actor, and stopped before it."""
+        """Spawn a child: this actor supervises it, and stops after it."""
         return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
 
     def watch(self, ref: ActorRef[Any]) -> None:
-        """Have `Terminated(ref, reason)` sent here when that actor ends, once; at once, if it has ended already."""
+        """Receive `Terminated(ref, reason)`, once, when that actor ends; immediately if it has already ended."""
         watching.watch(self._cell, ref)
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
-        """Do not have it sent. One that is in the mailbox already still comes."""
+        """Stop watching. A `Terminated` that is already in the mailbox still arrives."""
         watching.unwatch(self._cell, ref._cell)
 
     # --- what an actor may override; each may be `def` or `async def` ---
@@ -200,22 +200,22 @@ class Actor(pykka.Actor):
         """Set up, before the first message. If it raises, the actor has failed; neither `on_failure` nor `on_stop` is called."""
 
     def on_receive(self, message: Any) -> Any:
-        """Handle a message, and return the reply. If it raises, the exception is the reply; if nobody asked, the actor has failed."""
+        """Handle a message and return the reply. If it raises, the exception is the reply; after a `tell`, the actor has failed."""
         logger.warning("%s does not know what to do with this message: %r. Override on_receive().", self, message)
 
     def on_stop(self) -> Any:
-        """Clean up, after the last message and after all children have stopped. If it raises, the actor has stopped all the same; its parent hears of it.
+        """Clean up, after the last message and after all children have stopped. If it raises, the actor stops all the same, and its parent is told.
 
-        It is not called when the actor stops because it has failed: that is `on_failure`.
+        Not called when the actor stops because it has failed: then `on_failure` is.
         """
 
     def on_failure(self, exception_type: type[BaseException] | None, exception_value: BaseException | None, traceback: TracebackType | None) -> Any:
-        """Clean up this instance, which has failed and is stopped or replaced. If it raises, that is logged, and nothing else comes of it."""
+        """Clean up this instance, which has failed and is stopped or replaced. If it raises, the exception is logged and has no other effect."""
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive | Coroutine[Any, Any, Directive]:
-        """Say what becomes of a failed child. The default is what was given as `supervision=` when it was spawned, and else `Stop()`.
+        """Decide what happens to a failed child. By default: the `supervision=` of its spawn, or `Stop()` if there was none.
 
-        It is called at once, also while a handler of this actor waits in an `await`, which may be for that very child.
+        Called immediately, even while a handler of this actor awaits something, because that may be the very child.
         If it raises, the child is stopped and this actor has failed.
         """
         del error
@@ -226,9 +226,9 @@ Actor._set_traits()
 
 
 class ThreadActor(Actor):
-    """An actor with a thread of its own, for code that blocks. The same in everything else; its `__init__` runs where it is spawned.
+    """An actor with a thread of its own, for code that blocks. Everything else is as in `Actor`; its `__init__` runs in the spawning thread.
 
-    Its asynchronous handlers run on an event loop of the thread's own.
+    Its asynchronous handlers run on an event loop of that thread.
     """
 
     __slots__ = ()

@@ -1,7 +1,8 @@
-"""The inside of one actor: what outlives a restart.
+"""The inside of one actor: everything that survives a restart.
 
-Owns: the instance, the mailbox, the place in the tree, and the *phase*. How messages are handled is in `loop_cell.py` and `thread_cell.py`, one for each
-kind of actor; how a life begins, fails, starts again and ends, in `lifecycle.py`. All runs on the system's loop, but for what is said to be for any thread.
+Owns: the instance, the mailbox, the position in the tree, and the *phase*. `loop_cell.py` and `thread_cell.py`, one for each kind of actor, handle
+messages; `lifecycle.py` starts, fails, restarts and ends the actor. Everything runs on the system's loop, except where a comment says "from any thread".
+It must never decide what happens to a failed actor, nor call a user's code under a lock.
 """
 
 from __future__ import annotations
@@ -96,33 +97,33 @@ class Cell(ABC):
         self.kwargs = kwargs or None  # an empty dictionary for each actor would be 64 bytes
         self.given_name = name
         self.serial = next(system.serials)
-        self.urn: str | None = None  # made when somebody asks for it
+        self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = Mailbox(mailbox, system.lock, engaged=True)  # until `begin`, nobody may wake it
-        # A task's worth of isolation: what a handler sets in a context variable stays with its actor.
+        self.mailbox = Mailbox(mailbox, system.lock, engaged=True)  # engaged, so that no put wakes it before `begin`
+        # As isolated as a task: a context variable that a handler sets is visible to this actor only.
         self.context = contextvars.copy_context()
-        self.ref: ActorRef[Any] | None = ActorRef(self)  # None when it has ended, so that the two do not keep each other
-        self.actor: Actor | None = None  # None while there is no instance that messages could be given to
+        self.ref: ActorRef[Any] | None = ActorRef(self)  # None after the end, so that the two do not keep each other alive
+        self.actor: Actor | None = None  # None while there is no instance
         self.phase = STARTING
-        self.listed = False  # whether pykka's registry knows of it
-        # Set once, under the system's lock, when the actor is to stop. Then it takes no more children, and no restart follows.
+        self.listed = False  # whether it is in pykka's registry
+        # Set once, under the system's lock, when the actor has to stop. From then on it accepts no child, and no restart follows.
         self.closing = False
-        self.children: dict[Cell, None] | None = None  # in the order of their spawning; written under the system's lock
-        self.until_childless = False  # whether it is to stop as soon as it has no child
-        self.children_gone: asyncio.Future[None] | None = None  # what `lifecycle` waits on while it stops the children
-        self.task: asyncio.Task[Any] | None = None  # the handler or lifecycle procedure that is under way
-        self.cancelling = False  # whether somebody asked for the end of the handler that is under way
-        self.handling: str | None = None  # the handler or hook that is under way, if it may take long
-        self.current: Envelope | None = None  # what is being handled, if that may take long
-        self.failure: tuple[BaseException, str] | None = None  # what it failed with, while it is suspended
-        self.escalated: tuple[BaseException, str] | None = None  # a child's failure that is to be its own, as soon as nothing is under way
+        self.children: dict[Cell, None] | None = None  # in the order of spawning; written under the system's lock
+        self.until_childless = False  # whether to stop as soon as there is no child
+        self.children_gone: asyncio.Future[None] | None = None  # `lifecycle` waits on it while it stops the children
+        self.task: asyncio.Task[Any] | None = None  # of the current handler or lifecycle procedure
+        self.cancelling = False  # whether the current handler was told to end
+        self.handling: str | None = None  # the current handler or hook, if it may take long
+        self.current: Envelope | None = None  # the message that is being handled, if that may take long
+        self.failure: tuple[BaseException, str] | None = None  # the error and the hook that raised it, while suspended
+        self.escalated: tuple[BaseException, str] | None = None  # a child's failure, which becomes its own as soon as nothing is under way
         self.pause: asyncio.Future[None] | None = None  # the wait before a restart
         self.budget: RestartBudget | None = None
-        self.ended: list[Callable[[bool], object]] | None = None  # what is called at the very end
+        self.ended: list[Callable[[bool], object]] | None = None  # called at the very end
         self.ending: Ending | None = None  # how it has ended
-        self.watchers: dict[Cell, None] | None = None  # who gets `Terminated`; written under the system's lock
-        self.watching: dict[Cell, None] | None = None  # whose end this one waits for; written under the system's lock
+        self.watchers: dict[Cell, None] | None = None  # they get `Terminated`; written under the system's lock
+        self.watching: dict[Cell, None] | None = None  # this one gets their `Terminated`; written under the system's lock
 
     def __repr__(self) -> str:
         return f"<Cell {self.path} {self.phase.value}>"
@@ -141,12 +142,12 @@ class Cell(ABC):
         return "/".join(reversed(names))
 
     def own_ref(self) -> ActorRef[Any]:
-        """The ref of this actor; after its end, one that is equal to it."""
+        """The ref of this actor; after the end, a new one that equals it."""
         return self.ref or ActorRef(self)
 
     @property
     def actor_urn(self) -> str:
-        """pykka's universally unique name, made when it is asked for."""
+        """pykka's universally unique name, made on first use."""
         if self.urn is None:
             self.urn = uuid.uuid4().urn
         return self.urn
@@ -157,7 +158,7 @@ class Cell(ABC):
 
     @property
     def task_context(self) -> contextvars.Context:
-        """What the tasks of this actor run in."""
+        """The context in which the tasks of this actor run."""
         return self.context
 
     def build(self) -> Actor:
@@ -167,7 +168,7 @@ class Cell(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """The instance is made: let messages come. From any thread."""
+        """Let messages in, after the instance is made. From any thread."""
 
     @abstractmethod
     def visit(self) -> bool:
@@ -175,42 +176,42 @@ class Cell(ABC):
 
     @abstractmethod
     def handle(self, envelope: Envelope, started: float) -> float:
-        """Handle one message, now. Returns when that ended, or an asynchronous handler was set going."""
+        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
 
     @abstractmethod
     def go_on(self) -> None:
-        """Nothing is in the way of handling messages any more."""
+        """Handle messages again, because nothing prevents it any more."""
 
     @abstractmethod
     def cancel_handler(self) -> None:
-        """End the asynchronous handler that is under way, if there is one."""
+        """Cancel the current asynchronous handler, if there is one."""
 
     @abstractmethod
     def interrupt(self) -> None:
-        """The system is being left: cut short what is under way, unless it is for cleaning up."""
+        """Cancel what is under way because the system is being left, but let hooks that clean up finish."""
 
     @abstractmethod
     def cut_off(self) -> None:
-        """The time is over: cut short what is under way, whatever it is for."""
+        """Cancel what is under way because the time limit has passed, hooks that clean up included."""
 
     @abstractmethod
     def decide_on(self, request: ChildFailed) -> None:
-        """Have the actor say what becomes of its failed child, and tell `lifecycle.decided`."""
+        """Let the actor decide about its failed child, and report the decision to `lifecycle.decided`."""
 
     @abstractmethod
     async def release(self) -> None:
-        """Let go of whatever only a stopped actor may let go of."""
+        """Release what only a stopped actor may release."""
 
     @abstractmethod
     def is_idle(self) -> bool:
         """Whether a message could be handled at once, on the loop's thread."""
 
     def holds_thread(self) -> bool:
-        """Whether there is a thread that has to be ended."""
+        """Whether the actor has a thread to end."""
         return False
 
     def is_own_thread(self, ident: int) -> bool:
-        """Whether this is the thread that the actor alone runs in."""
+        """Whether this is the actor's own thread."""
         del ident
         return False
 
@@ -223,7 +224,7 @@ class Cell(ABC):
             self.admitted(admission)
 
     def admitted(self, admission: Admission | Envelope) -> None:
-        """Do what a put has said is to be done."""
+        """Act on the result of a put."""
         if admission is _WAKE:
             self.wake()
         elif admission is _ATTEND:
@@ -232,7 +233,7 @@ class Cell(ABC):
             refuse(self, admission, DROPPED)
 
     def wake(self) -> None:
-        """Somebody has put, and nobody is about to take."""
+        """Get the actor to take: a message was put while it was idle."""
         self.system.dispatcher.ready(self)
 
     def post_control(self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False) -> bool:
@@ -245,12 +246,12 @@ class Cell(ABC):
         return True
 
     def notify(self, message: Terminated) -> None:
-        """Put a notice into the work lane, behind what its sender has sent before. One that comes too late is nobody's loss."""
+        """Put a notice into the work lane, behind the earlier messages of its sender. A closed mailbox drops it."""
         with contextlib.suppress(MailboxClosed):
             self.post(Notice(message))
 
     def is_busy(self) -> bool:
-        """Whether there is something that it has to come to, or is at."""
+        """Whether messages wait in the mailbox; for a thread actor, also whether the thread handles one."""
         return len(self.mailbox) > 0
 
     def may_spawn(self) -> bool:
@@ -259,7 +260,7 @@ class Cell(ABC):
     # --- control ---
 
     def attend(self) -> None:
-        """See to the control lane, in the middle of whatever is under way."""
+        """Handle the control lane, even while a handler is under way."""
         while (envelope := self.mailbox.take_control()) is not None:
             self.control(envelope)
 
@@ -282,7 +283,7 @@ class Cell(ABC):
     # --- tasks ---
 
     def run_task(self, coro: Coroutine[Any, Any, Any], phase: Phase) -> None:
-        """Go on in a task. Until `end_task`, the actor takes nothing but control."""
+        """Continue in a task. Until `end_task`, the actor takes control messages only."""
         self.phase = phase
         system = self.system
         system.running[self] = None
@@ -299,7 +300,7 @@ class Cell(ABC):
             system.look_again()
 
     def reopen(self) -> None:
-        """Handle messages again; unless there is a reason not to that has come up meanwhile."""
+        """Handle messages again, unless the actor was told to stop or to fail meanwhile."""
         if self.closing:
             lifecycle.stop(self)
         elif self.escalated is not None:
@@ -309,7 +310,7 @@ class Cell(ABC):
             self.go_on()
 
     def blocked_for(self, handler: str) -> Callable[[float], None]:
-        """What takes the time of each step of a coroutine, and warns if it was long."""
+        """A callback for the seconds of each step of a coroutine. It warns if a step held the loop for too long."""
 
         def held(seconds: float) -> None:
             monitor = self.system.monitor
@@ -319,7 +320,7 @@ class Cell(ABC):
         return held
 
     async def rebuild(self) -> BaseException | None:
-        """Make a fresh instance. Returns what its `__init__` raised."""
+        """Make a fresh instance. Returns the exception of its `__init__`, if any."""
         began = perf_counter()
         try:
             self.build()
@@ -330,19 +331,19 @@ class Cell(ABC):
         return None
 
     async def call(self, hook: str, *args: Any) -> BaseException | None:
-        """Run a hook within a lifecycle procedure. Returns what it raised."""
+        """Run a hook within a lifecycle procedure. Returns its exception, if any."""
         self.handling = hook
         started = perf_counter()
         try:
             result = getattr(self.actor, hook)(*args)
-        except BaseException as error:  # noqa: BLE001 -- the procedure says what to do with it
+        except BaseException as error:  # noqa: BLE001 -- the procedure decides what to do with it
             self.handling = None
             return error
         self.blocked_for(hook)(perf_counter() - started)
         return await self.finish_hook(hook, result)
 
     async def finish_hook(self, hook: str, result: Any) -> BaseException | None:
-        """Await what a hook returned, if it was asynchronous. Returns what it raised."""
+        """Await the result of a hook, if the hook is asynchronous. Returns its exception, if any."""
         if type(result) is not CoroutineType:
             self.handling = None
             return None
@@ -350,7 +351,7 @@ class Cell(ABC):
         outcome = await Steps(result, self.blocked_for(hook))
         self.handling = None
         if isinstance(outcome.error, asyncio.CancelledError) and self.task is not None:
-            # A hook that was cut short at the end of the system must not cut short what comes after it.
+            # The end of the system may cancel a hook, but not the steps after the hook.
             while self.task.uncancel():
                 pass
         return outcome.error
@@ -358,13 +359,13 @@ class Cell(ABC):
     # --- the end ---
 
     def when_ended(self, tell: Callable[[bool], object]) -> None:
-        """Call it, with True, as the very last: when the actor has ended."""
+        """Call `tell(True)` at the very end, when the actor has ended."""
         if self.ended is None:
             self.ended = []
         self.ended.append(tell)
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
-        """Answer what was left in the mailbox."""
+        """Answer the envelopes that were left in the mailbox."""
         if not envelopes:
             return
         for envelope in envelopes:
@@ -373,12 +374,12 @@ class Cell(ABC):
         refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
-        """The very last: nobody will ever hear of this actor again."""
+        """The last step of a life: answer the envelopes that are left, tell parent and watchers, and drop every reference."""
         if self.phase is STOPPED:
-            return  # it had been given up, and its last hook has ended all the same
+            return  # it was given up earlier, and only now its last hook has ended
         self.phase = STOPPED
         if isinstance(ending, Failed):
-            forget_frames(ending.error)  # which hold the instance; the log has them
+            forget_frames(ending.error)  # they hold the instance; the log has them
         self.ending = ending
         self.actor = None
         system = self.system
@@ -388,13 +389,13 @@ class Cell(ABC):
         ref = self.ref
         left = self.mailbox.close()
         if self.current is not None:
-            left.append(self.current)  # it was given up in the middle of it
+            left.append(self.current)  # it was given up while it handled this one
         if ref is not None:
             system.ended(self)
             watching.end(self, ref, ending)
         self.resolve_left(left)
         ended, self.ended = self.ended, None
         for tell in ended or ():
-            tell(True)  # the reply of stop(), for one
+            tell(True)  # for example the reply of stop()
         self.ref = None
         self.args, self.kwargs = (), None

@@ -1,8 +1,8 @@
-"""Which system is where: for pykka's way of starting actors, which names none.
+"""The current system, for pykka's way of starting actors, which names none.
 
-Owns: the systems that are running in this process, by loop and by thread. That is state which is no system's own,
-because `MyActor.start()` has nothing else to go by; the only other such is what `registry.py` and `fork.py` keep, which are global by their nature.
-It must never start, stop or call into a system, but for the default one, which it makes on demand.
+Owns: the running systems of this process, by loop and by thread. This is global state, because `MyActor.start()` has nothing else to look at; only
+`registry.py` and `fork.py`, which are global by nature, keep any more of it.
+It must never start, stop or call a system, except the default one, which it makes on demand.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["current_system", "enter_loop", "enter_scope", "enter_thread", "forge
 Wait: TypeAlias = Callable[[threading.Event, Callable[[], bool], float | None], bool]
 
 _lock = threading.Lock()
-_making_default = threading.Lock()  # held while the default system is entered, which takes the other one
+_making_default = threading.Lock()  # held while the default system is entered, which takes `_lock`
 _by_loop: dict[asyncio.AbstractEventLoop, Host] = {}
-_scopes: list[Host] = []  # `with ActorSystem.in_thread()` blocks that are open, the innermost last
+_scopes: list[Host] = []  # of the open `with ActorSystem.in_thread()` blocks, the innermost last
 _of_thread = threading.local()
 _default: Host | None = None
 
 
 def enter_loop(loop: asyncio.AbstractEventLoop, system: Host) -> Host | None:
-    """The system is the loop's from now on; unless there is one already, which is returned."""
+    """Make this the system of the loop. Returns the present one instead, if the loop has one already."""
     with _lock:
         found = _by_loop.setdefault(loop, system)
         return None if found is system else found
@@ -51,13 +51,13 @@ def leave_scope(system: Host) -> None:
 
 
 def enter_thread(system: Host, wait: Wait) -> None:
-    """The calling thread is a thread actor's. `wait` is how it waits for something: there may be decisions to take meanwhile."""
+    """Mark the calling thread as that of a thread actor. It waits with `wait`, because it may have to decide about children meanwhile."""
     _of_thread.system = system
     _of_thread.wait = wait
 
 
 def thread_wait() -> Wait:
-    """How the calling thread waits for an event that others set when something is done."""
+    """The function with which the calling thread waits for an event."""
     wait: Wait = getattr(_of_thread, "wait", _just_wait)
     return wait
 
@@ -83,7 +83,7 @@ def current_system() -> Host:
             return _scopes[-1]
     with _making_default:
         if _default is None or not _default.is_running:
-            from ..system.threaded import ThreadedSystem  # noqa: PLC0415 -- built on what is built on this
+            from ..system.threaded import ThreadedSystem  # noqa: PLC0415 -- it is built on this room
 
             threaded = ThreadedSystem.named("default")
             _default = threaded.open()
@@ -92,12 +92,12 @@ def current_system() -> Host:
 
 
 def locks() -> tuple[threading.Lock, ...]:
-    """All that are held here, the outermost first."""
+    """All locks of this module, the outermost first."""
     return _making_default, _lock
 
 
 def forget() -> None:
-    """In a forked process: none of the systems is there."""
+    """Forget all systems, in a forked process, where none of them exists."""
     global _default  # noqa: PLW0603 -- said above
     _by_loop.clear()
     _scopes.clear()

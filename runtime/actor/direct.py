@@ -1,7 +1,7 @@
-"""Sending within a run: from one of its actors to another, on the loop that both live on.
+"""Sending between the actors of one run, which live on one loop.
 
-Owns: a request that is handled on the spot whenever its receiver is idle. Unlike `ActorRef.request` it never looks at how much time has gone by, so that
-the order of what happens in a run depends on nothing but what its actors do. Whoever sends so without end must let others have their turn by count.
+Owns: a request that is handled immediately whenever its receiver is idle. Unlike `ActorRef.request` it must never look at the time, so that the order of
+events in a run depends only on what its actors do. A caller that sends in an endless loop therefore has to give way to others by count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["OVER", "deliver", "send_now", "stop_actor", "stop_when_childless"]
 
 OVER: Final = object()
-"""The reply of one that takes nothing any more: it has ended, or is about to."""
+"""The reply of an actor that accepts nothing any more: it has ended, or is about to."""
 
 
 async def deliver(ref: ActorRef[Any], message: Any) -> Any:
@@ -33,7 +33,7 @@ async def deliver(ref: ActorRef[Any], message: Any) -> Any:
     cell: LoopCell = ref._cell  # type: ignore[assignment]  # all actors of a run are of this kind
     if cell.phase is OPEN and cell.mailbox.is_idle:
         cell.system.monitor.handled += 1
-        # What it raises is the reply: it is this package's own code, and nothing is done about it but to say so where it was asked.
+        # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
         result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
         if type(result) is not CoroutineType:
             return result
@@ -52,7 +52,7 @@ async def deliver(ref: ActorRef[Any], message: Any) -> Any:
 
 
 def send_now(ref: ActorRef[Any], message: Any) -> None:
-    """Send, and do not wait: it is begun before this returns, if the receiver is idle."""
+    """Send and do not wait. If the receiver is idle, it begins with the message before this returns."""
     cell = ref._cell
     if cell.is_idle():
         cell.handle(Envelope(message), perf_counter())
@@ -61,10 +61,10 @@ def send_now(ref: ActorRef[Any], message: Any) -> None:
 
 
 def stop_when_childless(cell: Cell) -> None:
-    """Have an actor stop as soon as its last child has ended. To be called on the loop."""
+    """Stop an actor as soon as its last child has ended. To be called on the loop."""
     lifecycle.stop_when_childless(cell)
 
 
 def stop_actor(cell: Cell) -> None:
-    """Have an actor stop as soon as its handler has ended. To be called on the loop, by the actor itself or whoever has spawned it."""
+    """Stop an actor as soon as its handler has ended. To be called on the loop, by the actor itself or by its spawner."""
     lifecycle.begin_stop(cell)

@@ -1,6 +1,6 @@
-"""What goes into a mailbox, and by which rules: plain data.
+"""The contents and the settings of a mailbox, as plain data.
 
-Owns: envelopes, the place in the line for one, and the settings of a mailbox.
+Owns: envelopes, the ticket of a sender that waits for room, and `MailboxSettings`. It must never know the mailbox or the actor.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Overflow = Literal["reject", "drop_oldest", "block"]
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
-    """How many messages may wait, and what happens to one too many.
+    """How many messages may wait, and what happens if there is one too many.
 
-    * `reject`: `tell` and `ask` get `MailboxFull`;
+    * `reject`: `tell`, `ask` and `request` get `MailboxFull`;
     * `drop_oldest`: the message that has waited longest is dropped, and becomes a dead letter;
-    * `block`: whoever can wait, waits: `send` and `request`, and `tell` and `ask` in a thread. `tell` and `ask` on the loop's thread get `MailboxFull`.
+    * `block`: `send` and `request` wait for room, and so do `tell` and `ask` in a thread. On the loop's thread, `tell` and `ask` get `MailboxFull`.
 
-    `send` waits for room whatever is said here.
+    With `reject`, too, `send` waits for room.
     """
 
     capacity: int | None = None
@@ -40,7 +40,7 @@ class MailboxSettings:
 
 
 class Envelope:
-    """A message, and where the reply goes. What pykka's own envelope is, made by us, so that the lanes can tell theirs apart."""
+    """A message, and the future for its reply. Not pykka's own envelope, so that the lanes can tell messages and notices apart by class."""
 
     __slots__ = ("message", "reply_to")
 
@@ -53,13 +53,13 @@ class Envelope:
 
 
 class Notice(Envelope):
-    """An envelope that takes its place in the work lane whether or not there is room."""
+    """An envelope that enters the work lane even if there is no room."""
 
     __slots__ = ()
 
 
 class QueueTicket:
-    """Somebody who waits for room. `notify` is called once, without the lock, from the thread that made room or closed."""
+    """A sender that waits for room. `notify` is called once, without the lock, from the thread that made room or closed the mailbox."""
 
     __slots__ = ("admitted", "envelope", "notify")
 

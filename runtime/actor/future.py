@@ -1,6 +1,6 @@
-"""The reply that is still to come, for any thread and any event loop.
+"""A reply that has not arrived yet, for any thread and any event loop.
 
-Owns: one value or exception, set once, and who waits for it. It never blocks the thread of the loop that is to bring the reply:
+Owns: one value or exception, set once, and the callbacks of those that wait for it. It must never block the thread of the loop that will bring the reply:
 there, `get()` raises an error that says what to do instead.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["LOOK_AT_LOOP", "ActorFuture", "waker"]
 
 _SET_TWICE = "This future already has its value, or is derived from other futures."
 
-# A loop that is closed without its system being left can tell nobody: so who waits in a thread looks at it now and then.
+# Seconds. A loop that is closed before its system is left wakes no waiting thread or other loop: those check for it this often.
 LOOK_AT_LOOP = 0.5
 
 T = TypeVar("T")
@@ -38,12 +38,12 @@ _ExcInfo = tuple[type[BaseException] | None, BaseException | None, "TracebackTyp
 
 
 class ActorFuture(pykka.Future[T]):
-    """What `ask(block=False)` and proxies return: `await` it on any loop, or `get()` it in any thread but the loop's own."""
+    """The result of `ask(block=False)` and of proxies: `await` it on any loop, or `get()` it in any thread except the loop's own."""
 
     def __init__(self, loop_thread: int | None = None, look_at_loop: Callable[[], None] | None = None) -> None:
         super().__init__()
-        self._loop_thread = loop_thread  # of the loop that has to stay free for the reply to come; None: not known
-        self._look_at_loop = look_at_loop  # gives the reply if that loop has been closed
+        self._loop_thread = loop_thread  # of the loop that has to stay free for the reply; None: not known
+        self._look_at_loop = look_at_loop  # answers everything if that loop has been closed
         self._lock = threading.Lock()
         self._done = False
         self._value: Any = None
@@ -66,7 +66,7 @@ class ActorFuture(pykka.Future[T]):
             raise UsageError(_SET_TWICE)
 
     def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
-        """Set an exception, given as itself or as `sys.exc_info()`; without one, the exception that is being handled."""
+        """Set an exception, or the one in a `sys.exc_info()`; by default the one that is being handled."""
         error = exc_info if isinstance(exc_info, BaseException) else (exc_info or sys.exc_info())[1]
         if error is None:
             msg = "set_exception() was given no exception, and none is being handled."
@@ -75,14 +75,14 @@ class ActorFuture(pykka.Future[T]):
             raise UsageError(_SET_TWICE)
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
-        """Have `get()` call this instead: for futures that are derived from others."""
+        """Make `get()` call this function instead: for futures that are derived from others."""
         with self._lock:
             if self._done:
                 raise UsageError(_SET_TWICE)
             super().set_get_hook(func)
 
     def resolve(self, value: Any = None, *, error: BaseException | None = None) -> bool:
-        """Set value or exception, if nobody was faster. Returns whether it was."""
+        """Set value or exception, unless the future has its value already. Returns whether it was set."""
         with self._lock:
             if self._done or self._get_hook is not None:
                 return False
@@ -100,7 +100,7 @@ class ActorFuture(pykka.Future[T]):
     def get(self, *, timeout: float | None = None) -> T:
         """Block until the value is here, and return or raise it.
 
-        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that is to bring the reply.
+        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that will bring the reply.
         """
         if self._get_hook is not None:
             return super().get(timeout=timeout)
@@ -176,7 +176,7 @@ class ActorFuture(pykka.Future[T]):
             if callback in self._callbacks:
                 self._callbacks.remove(callback)
 
-    # --- deriving: as pykka has it, and awaitable, too ---
+    # --- deriving: as in pykka, and awaitable too ---
 
     def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
         """A future of `func(value)`."""
@@ -209,7 +209,7 @@ class ActorFuture(pykka.Future[T]):
 
 
 class DerivedFuture(ActorFuture[T]):
-    """A future that is computed from others when somebody wants its value: once, unless that fails."""
+    """A future that is computed from others when its value is first asked for: once, unless that fails."""
 
     def __init__(self, sources: Sequence[pykka.Future[Any]], get: Callable[[float | None], T], wait: Callable[[], Awaitable[T]]) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ class DerivedFuture(ActorFuture[T]):
     def done(self) -> bool:
         return self._done or all(source.done() for source in self._sources if isinstance(source, ActorFuture))
 
-    def set(self, value: T | None = None) -> None:  # noqa: ARG002 -- refused, as all three
+    def set(self, value: T | None = None) -> None:  # noqa: ARG002 -- all three setters refuse
         raise UsageError(_SET_TWICE)
 
     def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:  # noqa: ARG002
@@ -241,7 +241,7 @@ class DerivedFuture(ActorFuture[T]):
 
 
 def waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
-    """What wakes whoever awaits `woken` on this loop, from any thread. Where the loop has been closed, nobody is left to wake."""
+    """A callback for any thread, which wakes the task that awaits `woken` on this loop. On a closed loop, no task is left to wake."""
     thread = threading.get_ident()
 
     def set_it() -> None:

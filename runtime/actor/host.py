@@ -1,7 +1,7 @@
 """The system in which an actor lives, as its actors see it.
 
-Owns: the protocol `Host`, whose first half is for users' actors (`self.actor_system`) and whose second half is for this room. The class behind it is
-`ActorSystem`, in the room above. It must never say more than an actor needs.
+Owns: the protocol `Host`, whose first half is for users' actors (`self.actor_system`) and whose second half is for this room. `ActorSystem`, in the room
+above, implements it. It must never contain more than an actor needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Scheduler(Protocol):
-    """Which actor handles its messages next, and on which thread."""
+    """Decides which actor handles its messages next, on the loop's thread."""
 
     @property
     def thread(self) -> int: ...
@@ -47,7 +47,7 @@ class Scheduler(Protocol):
 
 
 class Counters(Protocol):
-    """What is counted of all actors of a system."""
+    """The counters of all actors of a system."""
 
     handled: int
     restarts: int

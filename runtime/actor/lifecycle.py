@@ -1,12 +1,12 @@
 """How an actor's life begins, fails, starts again and ends.
 
-Owns: the procedures that move a cell from phase to phase, and the order in which hooks are called in them. All of it runs on the system's loop;
-a procedure that has to wait runs in the cell's task. It never decides what becomes of a failed actor: that is its supervisor's.
+Owns: the procedures that move a cell from phase to phase, and the order of the hooks in them. All of them run on the system's loop; a procedure that has
+to wait runs in the cell's task. They must never decide what happens to a failed actor: its supervisor does.
 
-* Start: `on_start`. If that fails, neither `on_failure` nor `on_stop` is called.
-* Failure: the supervisor decides. Unless it resumes: children are stopped, then `on_failure` is called on the failed instance.
+* Start: `on_start`. If it fails, neither `on_failure` nor `on_stop` is called.
+* Failure: the supervisor decides. Unless it resumes, the children are stopped, then `on_failure` is called on the failed instance.
 * Restart: after that, the backoff; then a fresh instance, and its `on_start`. If one of these two fails, that is a failure like any other.
-* Stop: what is queued is answered, the handler under way ends, children are stopped, then `on_stop` is called.
+* Stop: queued messages are answered, the current handler ends, the children are stopped, then `on_stop` is called.
 
 Every failure is logged once, here.
 """
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
 
-# Children that are told to stop before the loop gets a look at everything else.
+# So many children are told to stop before other work on the loop has its turn.
 _CHUNK = 256
 
-# Failures after which there is no instance that could go on.
+# After a failure in one of these there is no instance that could continue.
 _UNSTARTED = ("__init__", "on_start")
 
 
 def start(cell: Cell) -> bool:
-    """Call `on_start`. Returns whether the actor is open now; if not, it will be, or it has failed."""
+    """Call `on_start`. Returns whether the actor is open now. If not, `on_start` is still under way, or has failed."""
     assert cell.actor is not None
     began = perf_counter()
     try:
@@ -46,7 +46,7 @@ def start(cell: Cell) -> bool:
         fail(cell, error, "on_start")
         return False
     if type(result) is CoroutineType:
-        # Not in a coroutine of ours around it: that would not hear of being cancelled before its first step.
+        # Not inside a coroutine of ours: if the task were cancelled before its first step, that coroutine would never run.
         cell.handling = "on_start"
         cell.run_task(Steps(result, cell.blocked_for("on_start"), lambda outcome: started(cell, outcome.error, "on_start")), STARTING)
         return False
@@ -56,7 +56,7 @@ def start(cell: Cell) -> bool:
 
 
 def started(cell: Cell, error: BaseException | None, during: str) -> None:
-    """The making of an instance or its `on_start` has ended, in the cell's task."""
+    """Continue after a fresh instance or its `on_start`, in the last step of the cell's task."""
     cell.handling = None
     cell.end_task()
     cut_short, cell.cancelling = cell.cancelling, False
@@ -89,7 +89,7 @@ def fail(cell: Cell, error: BaseException, during: str) -> None:
 
 
 def decide(cell: Cell, error: BaseException, during: str) -> None:
-    """Have the parent decide if it wants to, else go by what was said at the spawn; then do it."""
+    """Let the parent decide if it overrides `on_child_failure`; else apply the supervision of the spawn."""
     if cell.phase is STOPPED:
         return
     parent = cell.parent
@@ -98,16 +98,16 @@ def decide(cell: Cell, error: BaseException, during: str) -> None:
     elif parent.closing or parent.actor is None:
         apply(cell, Stop(), error, during)
     else:
-        # Not here and now: the parent's own handler may be on the stack, where it has asked this very child.
+        # Not immediately: the parent's own handler may be on the stack, asking this very child.
         cell.system.loop.call_soon(parent.decide_on, ChildFailed(cell, error, during))
 
 
 def decided(request: ChildFailed, directive: Any, problem: BaseException | None) -> None:
-    """The parent has decided; or `on_child_failure` itself has raised, which is a failure of the parent."""
+    """Apply the decision of the parent. If `on_child_failure` itself has raised, the parent fails."""
     child, parent = request.child, request.child.parent
     assert parent is not None
     if isinstance(problem, asyncio.CancelledError) and child.system.closing:
-        problem, directive = None, Stop()  # it was cut short
+        problem, directive = None, Stop()  # the end of the system cancelled it
     if problem is None and not isinstance(directive, Directive):
         problem = TypeError(
             f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; return Restart(), Resume(), Stop() or Escalate() of understudy.runtime."
@@ -123,10 +123,10 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
 
 
 def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -> None:
-    """Do what the supervisor has decided."""
+    """Carry out the decision of the supervisor."""
     if during != "on_stop":
         if cell.failure is None or cell.failure[0] is not error:
-            return  # it was stopped before its supervisor came to a decision
+            return  # it was stopped before its supervisor decided
         cell.failure = None
     if isinstance(directive, Escalate) and cell.parent is not None:
         _log(cell, error, during, "its parent fails with it")
@@ -165,11 +165,11 @@ def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
     await _stop_children(cell)
-    cell.escalated = None  # it was one of theirs
+    cell.escalated = None  # it came from one of the children
     if during not in _UNSTARTED:
         await _call_on_failure(cell, error)
     cell.actor = None
-    cell.attend()  # a hook may just have told the actor to stop
+    cell.attend()  # the hook may have told the actor to stop
     if not cell.closing and delay > 0:
         cell.pause = cell.system.loop.create_future()
         timer = cell.system.clock.call_later(delay, wake, cell)
@@ -180,7 +180,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
             cell.pause = None
     cell.attend()
     if cell.closing:
-        # There is no instance any more, and the failed one has been told.
+        # There is no instance any more, and the failed one has had its `on_failure`.
         cell.end_task()
         cell.run_task(_end(cell, Stopped()), STOPPING)
         return
@@ -209,7 +209,7 @@ async def _call_on_failure(cell: Cell, error: BaseException) -> None:
 
 
 def begin_stop(cell: Cell) -> None:
-    """The actor is to stop, before whatever is queued."""
+    """Stop the actor, before any queued message."""
     if cell.closing:
         return
     if cell.phase is OPEN and _end_simply(cell):
@@ -226,20 +226,20 @@ def begin_stop(cell: Cell) -> None:
 
 
 def _end_simply(cell: Cell) -> bool:
-    """End an actor that has no hook, no child and no thread: most actors, in a third of the time. Returns whether it was such a one."""
+    """End an actor without `on_stop`, children or thread (most actors) in a third of the time. Returns False for all others."""
     if cell.actor_class._traits.has_on_stop or cell.holds_thread():
         return False
     with cell.system.lock:
         if cell.children:
             return False
-        cell.closing = True  # no child slips in from another thread
+        cell.closing = True  # from now on no other thread can add a child
     cell.system.leaving(cell)
     cell.end(Stopped())
     return True
 
 
 def abandon(cell: Cell) -> None:
-    """An actor whose instance could not be made, or that came too late: stop what its `__init__` has spawned."""
+    """Stop the children that an `__init__` has spawned, if it then raised or the parent was closed meanwhile."""
     with cell.system.lock:
         cell.parent = None
         cell.system.roots[cell] = None  # so that the system waits for it
@@ -247,7 +247,7 @@ def abandon(cell: Cell) -> None:
 
 
 def request_stop(cell: Cell) -> None:
-    """Have it stop. One that has nothing to do does so here and now."""
+    """Stop an actor: immediately if it is idle, else through its control lane."""
     if cell.is_idle():
         begin_stop(cell)
     else:
@@ -262,13 +262,13 @@ def _close(cell: Cell) -> None:
 
 
 def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:
-    """Nothing is under way any more: stop the children, call `on_stop` or `on_failure` if there is an instance to call, and end."""
+    """Stop an actor in which nothing is under way: stop the children, call `on_stop` or `on_failure` if there is an instance, and end."""
     if cell.phase is STOPPED:
         return
     traits = cell.actor_class._traits
     has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
     if not cell.children and not has_hook and not cell.holds_thread():
-        # Most actors, and the only way to stop very many of them in no time.
+        # Most actors. Without a task, very many of them stop in no time.
         cell.system.running.pop(cell, None)
         cell.end(Stopped() if error is None else Failed(error))
         return
@@ -309,7 +309,7 @@ async def _stop_children(cell: Cell) -> None:
 
 
 def child_ended(parent: Cell, child: Cell) -> None:
-    """A child is no more."""
+    """Remove a child that has ended, and continue what waited for the last one."""
     with parent.system.lock:
         if parent.children is not None:
             parent.children.pop(child, None)
@@ -322,7 +322,7 @@ def child_ended(parent: Cell, child: Cell) -> None:
 
 
 def stop_when_childless(cell: Cell) -> None:
-    """Have an actor stop when its children have ended by themselves: now, if it has none."""
+    """Stop an actor when its children have ended by themselves: immediately if it has none."""
     cell.until_childless = True
     if not cell.children:
         begin_stop(cell)

@@ -1,7 +1,7 @@
-"""The inside of an actor on the event loop: the handling of its messages.
+"""The inside of an actor on the event loop: how it handles messages.
 
-Idle, it holds no task and no thread. It runs synchronous handlers where it stands, in the dispatcher's turn, and makes a task for each asynchronous one:
-so a cancellation can never hit the next message.
+Owns: the current handler. Synchronous handlers run in the dispatcher's turn, each asynchronous one in a task of its own, so that a cancellation never hits
+the next message. An idle actor must never hold a task or a thread, and an exception of a handler must never reach the dispatcher.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .supervision import Stop
 
 __all__ = ["LoopCell"]
 
-# Messages that one actor may handle before it is another's turn.
+# So many messages one actor may handle before the next one has its turn.
 _BATCH = 16
 
 
 class _Handling(Steps):
-    """The steps of a handler. Its two callbacks are methods: as closures they would be half a kilobyte for each actor that waits for something."""
+    """The steps of a handler. Its two callbacks are methods: closures would cost half a kilobyte for each actor that waits."""
 
     __slots__ = ("_cell", "_envelope", "_handler", "_started")
 
@@ -96,7 +96,7 @@ class LoopCell(Cell):
             special = SPECIAL.get(type(message))
             run = self.context.run
             result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
-        except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
+        except BaseException as error:  # noqa: BLE001 -- it goes to the asker or to the supervisor
             ended = perf_counter()
             self._note(handler_name(message), ended - started)
             self._failed(envelope, error)
@@ -113,7 +113,7 @@ class LoopCell(Cell):
         return ended
 
     def _note(self, handler: str, seconds: float) -> None:
-        """A synchronous handler has ended that may have taken remarkably long."""
+        """Record the time of a synchronous handler, which may have been remarkably long."""
         self.system.monitor.took(self.path, handler, seconds)
         self.blocked_for(handler)(seconds)
 
@@ -141,7 +141,7 @@ class LoopCell(Cell):
             self.reopen()
 
     def _failed(self, envelope: Envelope, error: BaseException) -> None:
-        """An ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
+        """Send an ordinary exception to the asker. Without an asker, or if it is not ordinary, it goes to the supervisor only; an asker gets `ActorFailed`."""
         reply_to = envelope.reply_to
         if reply_to is not None:
             if isinstance(error, Exception):
@@ -170,14 +170,14 @@ class LoopCell(Cell):
             self.task.cancel()
 
     def decide_on(self, request: ChildFailed) -> None:
-        # Even if a handler of its own waits for something: it may wait for that very child.
+        # Even while a handler of this actor waits: it may wait for that very child.
         if self.closing or self.actor is None:
             lifecycle.decided(request, Stop(), None)
             return
         began = perf_counter()
         try:
             result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
-        except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
+        except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
             lifecycle.decided(request, None, error)
             return
         self.blocked_for("on_child_failure")(perf_counter() - began)
@@ -192,4 +192,4 @@ class LoopCell(Cell):
         self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
 
     async def release(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to release."""

@@ -1,15 +1,16 @@
-"""The one queue: two lanes, bounded by choice, closed atomically.
+"""The one queue of an actor: two lanes, bounded if the user wants it, closed atomically.
 
-Owns: the envelopes that an actor has not come to yet, and who waits for room. It never calls out while it holds its lock,
-never blocks anybody who did not ask to wait, and knows nothing of actors: the one who puts is told whether the owner has to be woken.
+Owns: the envelopes that wait for the actor, and the senders that wait for room. It must never call out while it holds its lock, never block a caller that
+did not ask to wait, and never know about actors: each put returns whether the owner has to be woken.
 
 The rules, all of them decided under the lock:
 
-* What was put while the mailbox was open is either taken or returned by `close_work` or `close`, once. Whoever puts later is refused.
+* An envelope that was put while the mailbox was open is taken once, or returned once to be answered (by `close_work`, `close`, or the `put` that drops it).
+  Every later put is refused.
 * The control lane overtakes the work lane. Each lane is first in, first out.
 * `capacity` bounds the work lane. Control and notices (which report that an actor has ended) are exempt: there is one for each request or watch.
-* Somebody waits for room only while there is none: who leaves hands the place over, so that nobody is overtaken by a later sender.
-* *Engaged* means that somebody has been told to come and take. It ends when a taker finds nothing.
+* A sender waits for room only while there is none: each envelope taken admits the first waiting sender, so no later sender overtakes it.
+* *Engaged* means that the owner has been told to take. It ends when the owner finds nothing.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ __all__ = ["Admission", "Full", "Mailbox", "MailboxClosed"]
 
 
 class MailboxClosed(Exception):
-    """The mailbox takes nothing more."""
+    """The mailbox accepts nothing more."""
 
 
 class Full(Exception):
-    """There is no room, and the one who puts cannot wait for it."""
+    """There is no room, and the caller cannot wait for it."""
 
 
 class Admission(Enum):
     """What to do after a put."""
 
-    QUEUED = "the owner will come to it by itself"
-    WAKE = "the owner has nothing to do so far: wake it"
-    ATTEND = "the owner is busy and away: point it to its control lane"
+    QUEUED = "the owner takes it without being told"
+    WAKE = "the owner is idle: wake it"
+    ATTEND = "the owner is busy: point it to its control lane"
 
 
 _QUEUED: Final = Admission.QUEUED
@@ -46,12 +47,12 @@ _ATTEND: Final = Admission.ATTEND
 
 
 class State(Enum):
-    """Moves downwards only."""
+    """Moves forward only."""
 
-    OPEN = 0  # takes everything
-    SEALED = 1  # takes control only; what is in the work lane can still be taken
-    CLOSED = 2  # as sealed, and the work lane is empty for good
-    DEAD = 3  # takes nothing, and is empty for good
+    OPEN = 0  # accepts everything
+    SEALED = 1  # accepts control only; the rest of the work lane can still be taken
+    CLOSED = 2  # like SEALED, and the work lane is empty for good
+    DEAD = 3  # accepts nothing, and is empty for good
 
 
 _OPEN: Final = State.OPEN
@@ -61,7 +62,7 @@ _DEAD: Final = State.DEAD
 
 
 class Bound:
-    """What only a bounded mailbox has: the others stay small."""
+    """The part that only a bounded mailbox has, so that the others stay small."""
 
     __slots__ = ("capacity", "notices", "overflow", "waiting")
 
@@ -69,7 +70,7 @@ class Bound:
         self.capacity = capacity
         self.overflow = overflow
         self.notices = 0  # how many of the envelopes in the work lane are notices
-        self.waiting: deque[QueueTicket] = deque()  # not empty only while there is no room
+        self.waiting: deque[QueueTicket] = deque()  # empty whenever there is room
 
 
 class Mailbox:
@@ -87,8 +88,8 @@ class Mailbox:
         self._bound = Bound(settings.capacity, settings.overflow) if settings is not None and settings.capacity is not None else None
         self._state = _OPEN
         self._engaged = engaged
-        self._away = False  # the owner is in the middle of something that control may interrupt
-        self._taker: threading.Condition | None = None  # what a thread waits on in `wait_take`
+        self._away = False  # the owner does something that control may interrupt
+        self._taker: threading.Condition | None = None  # a thread waits on it in `wait_take`
 
     def __len__(self) -> int:
         """How many envelopes wait in both lanes."""
@@ -100,12 +101,12 @@ class Mailbox:
 
     @property
     def is_engaged(self) -> bool:
-        """Whether somebody has been told to take, and has not found nothing yet."""
+        """Whether the owner has been told to take, and has not found the mailbox empty since."""
         return self._engaged
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits, and nobody has been told to take."""
+        """Whether it is open, nothing waits, and the owner has not been told to take."""
         return not self._engaged and self._state is _OPEN
 
     @property
@@ -118,7 +119,7 @@ class Mailbox:
 
     @property
     def blocks(self) -> bool:
-        """Whether it lets wait for room who can."""
+        """Whether senders that can wait for room are to do so."""
         return self._bound is not None and self._bound.overflow == "block"
 
     # --- putting ---
@@ -126,14 +127,14 @@ class Mailbox:
     def put(self, envelope: Envelope) -> Admission | Envelope:
         """Put into the work lane. Returns what to do next; or the envelope that was dropped for this one, which the caller has to answer.
 
-        Raises `MailboxClosed`, or `Full` where it would have to wait or to be rejected.
+        Raises `MailboxClosed`, or `Full` if there is no room.
         """
         with self._lock:
             if self._state is not _OPEN:
                 raise MailboxClosed
             bound = self._bound
             if bound is None:
-                # The way of nearly all messages, without a call: 0.1 µs of 0.4.
+                # Nearly all messages go this way. Doing it here, without a call, saves 0.1 µs of 0.4.
                 if self._work is None:
                     self._work = deque((envelope,))
                 else:
@@ -150,9 +151,9 @@ class Mailbox:
             return admission if dropped is None else dropped
 
     def put_or_wait(self, ticket: QueueTicket) -> Admission | Envelope | None:
-        """Put into the work lane, or stand in line for room: then it returns None, and `ticket.notify` is called when that is over.
+        """Put into the work lane, or queue for room: then it returns None, and `ticket.notify` is called when the wait is over.
 
-        After that, `ticket.admitted` tells whether the envelope went in; if not, the mailbox was closed.
+        After that, `ticket.admitted` tells whether the envelope is in; if not, the mailbox was closed.
         """
         with self._lock:
             if self._state is not _OPEN:
@@ -164,7 +165,7 @@ class Mailbox:
             return None
 
     def give_up(self, ticket: QueueTicket) -> bool:
-        """Leave the line. Returns False if it is too late: the envelope is in, or the mailbox is closed."""
+        """Stop waiting for room. Returns False if it is too late: the envelope is in, or the mailbox is closed."""
         with self._lock:
             if self._bound is None or ticket not in self._bound.waiting:
                 return False
@@ -172,7 +173,7 @@ class Mailbox:
             return True
 
     def put_control(self, envelope: Envelope, *, seal: bool = False) -> Admission:
-        """Put into the control lane; with `seal`, nothing more is taken into the work lane from now on."""
+        """Put into the control lane; with `seal`, the work lane accepts nothing from now on."""
         waiting: deque[QueueTicket] | None = None
         with self._lock:
             if self._state is _DEAD:
@@ -188,7 +189,7 @@ class Mailbox:
         return admission
 
     def seal(self) -> None:
-        """Take nothing more into the work lane. What is in it can still be taken."""
+        """Accept nothing more into the work lane. Its envelopes can still be taken."""
         with self._lock:
             if self._state is not _OPEN:
                 return
@@ -197,7 +198,7 @@ class Mailbox:
         _notify_all(waiting)
 
     def put_last(self, envelope: Notice) -> Admission:
-        """Put into the work lane as the last one ever: nothing more is taken after it."""
+        """Put the last envelope into the work lane, which accepts nothing after it."""
         with self._lock:
             if self._state is not _OPEN:
                 raise MailboxClosed
@@ -214,7 +215,7 @@ class Mailbox:
     def take(self) -> Envelope | None:
         """Take the next envelope, control first. None: there is nothing, and the next put will say `WAKE`."""
         if self._bound is None and self._control is None and self._taker is None and self._work:
-            # Without the lock: the work lane is appended to by others, and shortened by the owner only, who is here.
+            # Without the lock: others only append to the work lane, and only the owner, which calls this, removes from it.
             return self._work.popleft()
         ticket: QueueTicket | None = None
         with self._lock:
@@ -238,7 +239,7 @@ class Mailbox:
             return self._take_control() if self._control is not None else None
 
     def wait_take(self, timeout: float | None = None) -> Envelope | None:
-        """Take the next envelope, control first; block the calling thread while there is none. None: closed, or the time is over."""
+        """Take the next envelope, control first; block the calling thread while there is none. None: closed, or timed out."""
         with self._lock:
             if self._taker is None:
                 self._taker = threading.Condition(self._lock)
@@ -250,7 +251,7 @@ class Mailbox:
         return self.take()
 
     def get(self) -> Envelope:
-        """Take the next envelope, as pykka has it: blocks until there is one. Raises `MailboxClosed` if there will never be one."""
+        """Take the next envelope, as in pykka: blocks until there is one. Raises `MailboxClosed` if there will never be one."""
         envelope = self.wait_take()
         if envelope is None:
             raise MailboxClosed
@@ -260,13 +261,13 @@ class Mailbox:
         return not len(self)
 
     def leave(self) -> bool:
-        """The owner turns to something that control may interrupt. Returns whether control waits already."""
+        """The owner begins something that control may interrupt. Returns whether control already waits."""
         with self._lock:
             self._away = True
             return self._control is not None
 
     def come_back(self) -> bool:
-        """The owner can take again. Returns whether there is something to take; if not, the next put will say `WAKE`."""
+        """The owner is back, and can take. Returns whether there is something to take; if not, the next put will say `WAKE`."""
         with self._lock:
             self._away = False
             self._engaged = bool(self._work or self._control)
@@ -275,7 +276,7 @@ class Mailbox:
     # --- closing ---
 
     def close_work(self) -> list[Envelope]:
-        """Take no more work. Returns what was left of it, for the caller to answer. The control lane stays as it is."""
+        """Close the work lane. Returns what was left in it, for the caller to answer. The control lane stays as it is."""
         with self._lock:
             if self._state in (_CLOSED, _DEAD):
                 return []
@@ -289,7 +290,7 @@ class Mailbox:
         return left
 
     def close(self) -> list[Envelope]:
-        """Take nothing any more. Returns all that was left, control first, for the caller to answer."""
+        """Close both lanes. Returns all that was left, control first, for the caller to answer."""
         with self._lock:
             if self._work is None and self._control is None and self._bound is None and self._taker is None:
                 self._state = _DEAD  # most mailboxes, most of the time
@@ -301,7 +302,7 @@ class Mailbox:
             self._control = None
         return control + left
 
-    # --- the parts of it; all of them are called with the lock held ---
+    # --- parts of the above, all of them called with the lock held ---
 
     def _has_room(self, bound: Bound) -> bool:
         return self._work is None or len(self._work) - bound.notices < bound.capacity
@@ -338,7 +339,7 @@ class Mailbox:
         return envelope
 
     def _pass_on(self, bound: Bound, taken: Envelope) -> QueueTicket | None:
-        """The place of `taken` goes to whoever waits first."""
+        """Give the room of `taken` to the sender that waits first, and return its ticket."""
         if type(taken) is not Envelope:
             bound.notices -= 1
             return None

@@ -1,7 +1,7 @@
 """The messages that the runtime itself sends.
 
-Owns: how an actor's life can end, the notice of it that watchers get, and the requests that travel in the control lane.
-Only `Stopped`, `Failed` and `Terminated` are for users.
+Owns: the two ways in which an actor's life can end, the notice of it for watchers, and the requests in the control lane.
+Only `Stopped`, `Failed` and `Terminated` are for users. It must never do anything: these are plain values.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["CancelRequest", "ChildEscalated", "ChildFailed", "Control", "Ending"
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The actor was stopped, by whomever."""
+    """The actor was stopped, by itself or by another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The actor failed, and its supervisor did not keep it. The error comes without its traceback, which is in the log: it would keep the instance."""
+    """The actor failed, and its supervisor did not keep it. The error has lost its traceback, which would keep the instance alive; the log has it."""
 
     error: BaseException
 
@@ -33,21 +33,21 @@ Ending: TypeAlias = Stopped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """What a watcher is told, once, after everything that the watched actor itself has sent it."""
+    """Sent to a watcher once, after everything that the watched actor itself has sent to it."""
 
     ref: ActorRef[Any]
     reason: Ending
 
 
 class Control:
-    """The base of what travels in the control lane."""
+    """The base of all messages in the control lane."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(Control):
-    """Stop: before the queued work in the control lane, after it as the last envelope of the work lane."""
+    """Stop. In the control lane: before the queued work. As the last envelope of the work lane: after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class WaitRequest(Control):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest(Control):
-    """Cancel the handler that is under way."""
+    """Cancel the current handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildEscalated(Control):
-    """A child failed, and its failure is to be this actor's."""
+    """A child failed, and this actor has to fail with it."""
 
     error: BaseException
     during: str
@@ -70,12 +70,12 @@ class ChildEscalated(Control):
 
 @dataclass(frozen=True, slots=True)
 class Look(Control):
-    """Something has come up that the thread of a thread actor is to see to."""
+    """The thread of a thread actor has to decide about a failed child."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildFailed:
-    """A child has failed: its parent is to decide what becomes of it."""
+    """A child has failed, and its parent has to decide what happens to it."""
 
     child: Cell
     error: BaseException

@@ -1,6 +1,7 @@
-"""Where an actor is in its life, as a value.
+"""The phase of an actor's life, as a value.
 
-Owns: the phases. They are changed by `lifecycle.py`, `cell.py` and `thread_cell.py` only, on the system's loop.
+Owns: the names of the phases. Only `lifecycle.py` and the cells set them, on the system's loop (the first one where the actor is spawned).
+It must never say what follows what: `lifecycle.py` does.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ __all__ = ["OPEN", "RESTARTING", "RUNNING", "STARTING", "STOPPED", "STOPPING", "
 
 
 class Phase(Enum):
-    """Where an actor is in its life. The value is what `stats()` and `tree()` show."""
+    """The phase of an actor's life. `stats()` and `tree()` show the value."""
 
     STARTING = "starting"  # `on_start` has not ended: nothing is handled yet
     OPEN = "open"  # handles messages, or waits for one
     RUNNING = "running"  # an asynchronous handler is under way
-    SUSPENDED = "suspended"  # failed, and its supervisor has not decided yet
+    SUSPENDED = "suspended"  # failed, and the supervisor has not decided yet
     RESTARTING = "restarting"  # between the failed instance and the fresh one
-    STOPPING = "stopping"  # takes nothing more: stops its children, then itself
+    STOPPING = "stopping"  # accepts nothing more: stops its children, then itself
     STOPPED = "stopped"
 
 
-# Python 3.11 takes half a microsecond to read a member from its class: as long as to send a message.
+# Python 3.11 takes half a microsecond to read a member from its class, as long as sending a message takes.
 STARTING: Final = Phase.STARTING
 OPEN: Final = Phase.OPEN
 RUNNING: Final = Phase.RUNNING

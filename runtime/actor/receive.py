@@ -1,6 +1,6 @@
-"""What an actor does with a message that is not for its `on_receive`: pykka's proxies call methods, and read and set attributes.
+"""Messages that do not go to `on_receive`: pykka's proxies call methods, and read and set attributes.
 
-Owns: the table of those messages, and the name under which a handler is shown.
+Owns: the table of those messages, and the name under which a handler is shown. It must never reply, nor catch what a method raises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["SPECIAL", "handler_name"]
 
 
 def handler_name(message: Any) -> str:
-    """What handles this message: the method that a proxy calls, or `on_receive`."""
+    """The name of this message's handler: the method that a proxy calls, or `on_receive`."""
     if isinstance(message, pykka_messages.ProxyCall):
         return ".".join(message.attr_path)
     return "on_receive"
@@ -42,7 +42,7 @@ def _stop(cell: Cell, _message: pykka_messages._ActorStop) -> None:
     cell.post_control(StopRequest(), seal=True)
 
 
-# What pykka's proxies and its own stop() send.
+# The messages of pykka's proxies and of its own stop().
 SPECIAL: Final[dict[type, Callable[[Cell, Any], Any]]] = {
     pykka_messages.ProxyCall: _call,
     pykka_messages.ProxyGetAttr: _get,

@@ -1,7 +1,7 @@
-"""The only thing that the outside holds of an actor: pykka's ref, with the awaiting twins of `ask` and `tell`.
+"""An actor as seen from outside: pykka's ref, with the awaiting twins of `ask` and `tell`.
 
 Owns: nothing but the way to a cell. Everything here may be called from any thread, and `request`, `send` and `wait_stopped` on any event loop.
-It must never touch the instance, and never block the thread of the loop on which the actor runs.
+It must never touch the instance, nor block the thread of the loop on which the actor runs.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         """The names from the root to this actor."""
         return self._cell.path
 
-    def _actor_weakref(self) -> A | None:  # type: ignore[override]  # what pykka's proxies read the attributes of
+    def _actor_weakref(self) -> A | None:  # type: ignore[override]  # pykka's proxies read its attributes
         return self._cell.actor  # type: ignore[return-value]  # the cell is not generic
 
     def __eq__(self, other: object) -> bool:
@@ -134,7 +134,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]:
         """Send a message, and block until the reply is here; with `block=False`, return a future of it.
 
-        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`; and `UsageError` if it would have to block the thread of
+        Raises the handler's exception, `ActorDeadError`, `MailboxFull` or `AskTimeout`; and `UsageError` if it would have to block the thread of
         the event loop: write `await ref.request(message)` there.
         """
         cell = self._cell
@@ -171,7 +171,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     async def request(self, message: Any, *, timeout: float | None = None) -> Any:
         """The awaiting ask: send a message and wait for the reply, on any event loop.
 
-        Raises whatever the handler raised, `ActorDeadError`, `MailboxFull` or `AskTimeout`.
+        Raises the handler's exception, `ActorDeadError`, `MailboxFull` or `AskTimeout`.
         """
         cell = self._cell
         system = cell.system
@@ -185,8 +185,8 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         future: asyncio.Future[Any] = system.loop.create_future()
         envelope = Envelope(message, future)
         if system.dispatcher.credit > 0 and cell.is_idle():
-            # Nothing is before it, so it is handled on the spot: that saves two turns of the loop, four fifths of the time of a request.
-            # Only for so long at a stretch: then this task waits its turn, and everybody else gets theirs.
+            # The receiver is idle, so it handles the message right here: this saves two turns of the loop, four fifths of the time of a request.
+            # Only for a limited time at a stretch: then this task waits for its turn, and all others have theirs.
             started = perf_counter()
             system.dispatcher.spend(cell.handle(envelope, started) - started)
         else:
@@ -222,15 +222,15 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         finally:
             timer.cancel()
             if future.done() and not future.cancelled():
-                future.exception()  # it may be both too late and refused: then only the latter is raised
+                future.exception()  # it may have both timed out and been refused: then only the refusal is raised
         if future.done():
             return await future
         return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
 
     def cancel(self) -> None:
-        """Cancel the asynchronous handler that is under way, if there is one. Overtakes what is queued, which stays.
+        """Cancel the current asynchronous handler, if there is one. Overtakes the queued messages, which stay.
 
-        Whoever asked gets `HandlerCancelled`; the actor lives on. A handler that is not asynchronous cannot be cancelled.
+        The asker gets `HandlerCancelled`, and the actor lives on. A synchronous handler cannot be cancelled.
         """
         self._cell.post_control(CancelRequest())
 
@@ -244,10 +244,10 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any: ...
 
     def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any:
-        """Stop the actor. The handler under way ends; what is queued is answered with `ActorDeadError`, or with `drain=True` is handled first.
+        """Stop the actor. The current handler ends; queued messages are answered with `ActorDeadError` or, with `drain=True`, handled first.
 
-        Nothing that is sent from now on is taken. Returns True when the actor has stopped, its children before it; False if it was dead before.
-        Where blocking is not possible, on the loop's own thread, and with `block=False`, returns a future of that: `await ref.stop()`.
+        From now on the actor accepts no message. Returns True when it has stopped, its children before it; False if it was dead before.
+        On the loop's own thread, where blocking is not possible, and with `block=False`, returns a future of that: `await ref.stop()`.
         """
         cell = self._cell
         if block is None:
@@ -255,7 +255,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         elif block:
             self._check_may_block("stop(block=True)", "await ref.stop()")
         future: ActorFuture[bool] = cell.system.make_future()
-        # Where the system's loop is gone, its actors are, too.
+        # Where the system's loop is gone, its actors are gone too.
         if cell.system.fault is not None or not self._post_stop(future, drain=drain):
             future.resolve(False)
         return future.get(timeout=timeout) if block else future
@@ -266,7 +266,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             try:
                 admission = cell.mailbox.put_last(Notice(StopRequest(), future))
             except MailboxClosed:
-                # It is about to stop already: then this is one more who waits for the end.
+                # It is already stopping: this call only waits for the end.
                 return cell.post_control(WaitRequest(), future)
             cell.system.leaving(cell)
             cell.admitted(admission)
@@ -275,7 +275,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         return cell.post_control(StopRequest(), future, seal=True)
 
     async def wait_stopped(self) -> None:
-        """Wait until the actor has ended, whoever stops it."""
+        """Wait until the actor has ended, for whatever reason."""
         future = self._stopped_future()
         await future
 
@@ -298,7 +298,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             raise UsageError(msg, actor=self._cell.path)
 
     def _wait_in_thread(self, envelope: Envelope, timeout: float | None) -> None:
-        """Wait for room, if both the mailbox and the calling thread let wait."""
+        """Wait for room, if the mailbox and the calling thread both permit it."""
         cell = self._cell
         if not cell.mailbox.blocks or self._must_not_block():
             raise full_error(cell, envelope.message)
@@ -332,7 +332,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
 
 class StoppedEvent:
-    """What pykka has as `actor_stopped`: can be looked at and waited for, but only the actor itself can set it."""
+    """pykka's `actor_stopped`: a caller can read it and wait for it, but only the actor's end sets it."""
 
     __slots__ = ("_ref",)
 
@@ -340,7 +340,7 @@ class StoppedEvent:
         self._ref = ref
 
     def is_set(self) -> bool:
-        """Whether the actor has ended. While it still stops, `is_alive()` is False already."""
+        """Whether the actor has ended. While it is stopping, `is_alive()` is already False."""
         return self._ref._cell.phase is STOPPED
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -1,7 +1,7 @@
-"""What whoever asked is told.
+"""Replies to askers.
 
-Owns: the giving of replies, to a future of ours or of the loop's, and the errors for what nobody will handle. A reply that nobody waits for any more
-is dropped.
+Owns: setting a reply, in a future of ours or of the loop, and the errors for messages that are not handled. If the asker has given up, the reply is
+dropped. It must never raise because a reply could not be delivered.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
     "timeout_error",
 ]
 
-# Why a message is a dead letter.
+# The reasons for a dead letter.
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
 
 
 def answer(reply_to: Any, value: Any) -> None:
-    """Give the reply, if anybody still waits for it. On the loop's thread."""
+    """Set the reply, unless the asker has given up. On the loop's thread, if the future is the loop's."""
     if type(reply_to) is ActorFuture:
         reply_to.resolve(value)
     elif not reply_to.done():
@@ -49,21 +49,21 @@ def answer(reply_to: Any, value: Any) -> None:
 
 
 def answer_error(reply_to: Any, error: BaseException) -> None:
-    """Give an exception as the reply, if anybody still waits for it. On the loop's thread."""
+    """Set an exception as the reply, unless the asker has given up. On the loop's thread, if the future is the loop's."""
     if type(reply_to) is ActorFuture:
         reply_to.resolve(error=error)
     elif not reply_to.done():
-        if isinstance(error, StopIteration):  # what no future of asyncio takes
+        if isinstance(error, StopIteration):  # futures of asyncio refuse it
             stopped, error = error, RuntimeError("The handler raised StopIteration.")
             error.__cause__ = stopped
         reply_to.set_exception(error)
 
 
 def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
-    """Answer an envelope that nobody will handle. From any thread."""
+    """Answer an envelope that will not be handled. From any thread."""
     message, reply_to = envelope.message, envelope.reply_to
     if isinstance(message, Control | Terminated):
-        return  # the runtime's own: news for an actor that is no more
+        return  # the runtime's own message, of no use to an actor that has ended
     if reply_to is not None:
         error = dead_error(cell, message, reason)
         if type(reply_to) is ActorFuture:
@@ -74,10 +74,10 @@ def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
 
 
 def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
-    """Answer envelopes that nobody will handle. From any thread."""
+    """Answer envelopes that will not be handled. From any thread."""
     monitor = cell.system.monitor
     if not monitor.is_watched():
-        # Of those that nobody has asked, nobody needs to hear: so that very many of them do not hold the loop.
+        # Without a subscriber, messages without an asker are only counted, so that very many of them do not hold the loop.
         monitor.count_dead_letters(sum(type(envelope) is Envelope and envelope.reply_to is None for envelope in envelopes))
         envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
     for envelope in envelopes:
@@ -85,7 +85,7 @@ def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
 
 
 def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
-    """A message came after the end: it is a dead letter. Returns the error for its sender."""
+    """Turn a message that came after the end into a dead letter. Returns the error for its sender."""
     cell.system.monitor.dead_letter(envelope.message, cell.own_ref(), DEAD)
     return dead_error(cell, envelope.message, DEAD)
 

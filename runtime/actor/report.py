@@ -1,6 +1,6 @@
-"""What a system says of its actors: immutable records, made when they are asked for.
+"""Reports about the actors of a system: immutable records, made on request.
 
-Owns: these records. How they are taken is for `system/` to say. They must never change after they were made.
+Owns: these records; `system/` fills them. They must never change after they were made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ActorNode", "DeadLetter", "DrainReport", "SlowestHandler", "SystemSt
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that nobody will handle: its actor had stopped, stopped before it came to it, or dropped it for a newer one."""
+    """A message that is not handled: its actor had stopped, stopped before it handled the message, or dropped it for a newer one."""
 
     message: Any
     ref: ActorRef[Any]
@@ -35,7 +35,7 @@ class SlowestHandler:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ActorNode:
-    """An actor and what is below it. `str(node)` draws the tree."""
+    """An actor and its descendants. `str(node)` draws the tree."""
 
     name: str
     class_name: str
@@ -48,14 +48,14 @@ class ActorNode:
 
     @property
     def path(self) -> str:
-        """The names from the root to this actor; of the system itself, nothing."""
+        """The names from the root to this actor; empty for the system itself."""
         return "" if self.ref is None else self.ref.path
 
     def __repr__(self) -> str:
         return f"<ActorNode {self.name} ({self.class_name}, {self.state}), {len(self.children)} children>"
 
     def walk(self) -> Iterator[tuple[int, ActorNode]]:
-        """All the nodes with their levels, parents before children."""
+        """All nodes with their levels, parents before children."""
         stack = [(0, self)]
         while stack:
             level, node = stack.pop()
@@ -72,7 +72,7 @@ class ActorNode:
 
 @dataclass(frozen=True, slots=True)
 class SystemStats:
-    """The state of a system at one instant, and what has happened in it so far."""
+    """The state of a system at one instant, and its counters so far."""
 
     name: str
     state: str
@@ -83,7 +83,7 @@ class SystemStats:
     queued: int
     """How many messages wait in all the mailboxes."""
     deepest: tuple[tuple[str, int], ...]
-    """The paths of the actors with most messages waiting, and how many; ten at most."""
+    """The paths of the actors with the most waiting messages, and how many wait; ten at most."""
     handled: int
     restarts: int
     dead_letters: int
@@ -95,9 +95,9 @@ class DrainReport:
     """How a drain ended."""
 
     drained: bool
-    """Whether everything was done in time."""
+    """Whether all work was done in time."""
     seconds: float
     busy: tuple[str, ...]
-    """The paths of the actors that still had something to do."""
+    """The paths of the actors that still had work."""
     queued: int
     """How many messages were still waiting."""

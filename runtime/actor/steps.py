@@ -1,8 +1,8 @@
-"""A user's coroutine, driven by hand: each step is timed, and nothing that it raises gets past here.
+"""A user's coroutine, driven by hand: each step is timed, and its exceptions become values.
 
 Owns: one coroutine of a handler or hook. A plain task would let `KeyboardInterrupt` and `SystemExit` tear down the event loop, could not tell
-a cancellation of the task from a `CancelledError` of the user's own, and would not say how long the loop was held.
-It must never raise anything but `StopIteration` with the outcome.
+a cancellation of the task from a `CancelledError` raised by the user's code, and would not measure how long each step held the loop.
+It must never raise anything except `StopIteration` with the outcome (and `GeneratorExit`, while the loop itself is torn down).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class StepResult(NamedTuple):
 
 
 class Steps(Coroutine[Any, Any, StepResult]):
-    """The coroutine of a handler or hook, as a coroutine that always ends well, with an `StepResult`."""
+    """The coroutine of a handler or hook, as a coroutine that always ends normally, with a `StepResult`."""
 
     __slots__ = ("_coro", "_done", "_held")
 
     def __init__(self, coro: Coroutine[Any, Any, Any], held: Callable[[float], object], done: Callable[[StepResult], object] | None = None) -> None:
         self._coro = coro
-        self._held = held  # told for how many seconds each step has held the loop
-        self._done = done  # told the outcome, within the last step
+        self._held = held  # called with the seconds for which each step has held the loop
+        self._done = done  # called with the outcome, within the last step
 
     def send(self, value: Any) -> Any:
         started = perf_counter()
@@ -38,7 +38,7 @@ class Steps(Coroutine[Any, Any, StepResult]):
         except StopIteration as stop:
             self._held(perf_counter() - started)
             self._end(StepResult(None, stop.value))
-        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
+        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, for the supervisor
             self._held(perf_counter() - started)
             self._end(StepResult(error))
         self._held(perf_counter() - started)
@@ -58,14 +58,14 @@ class Steps(Coroutine[Any, Any, StepResult]):
         except StopIteration as stop:
             self._end(StepResult(None, stop.value))
         except GeneratorExit as error:
-            # The loop is being torn down around us: there is nobody to go on for.
+            # The loop is being torn down: nothing is left to report to.
             if thrown is error:
                 raise
             self._end(StepResult(error))
-        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, which the supervisor hears of
+        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, for the supervisor
             self._end(StepResult(error))
         finally:
-            typ = val = tb = thrown = None  # what was thrown keeps this frame, which must not keep it
+            typ = val = tb = thrown = None  # the exception keeps this frame alive, so the frame must not keep the exception
         self._held(perf_counter() - started)
         return item
 
@@ -78,7 +78,7 @@ class Steps(Coroutine[Any, Any, StepResult]):
     def __next__(self) -> Any:
         return self.send(None)
 
-    # What asyncio's debugging aids read of a coroutine.
+    # asyncio's debugging aids read these of a coroutine.
     @property
     def cr_frame(self) -> Any:
         return getattr(self._coro, "cr_frame", None)

@@ -1,7 +1,6 @@
 """What to do with a failed child, as data.
 
-Owns: the four directives, and the count of restarts. It decides; carrying it out is `lifecycle.py`'s.
-It must never touch an actor.
+Owns: the four directives, and the count of restarts. `lifecycle.py` carries them out. It must never touch an actor.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ __all__ = ["Directive", "Escalate", "Restart", "RestartBudget", "Resume", "Stop"
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Replace the instance by a fresh one. The ref stays, and so does what is queued; the failed message is not handled again.
+    """Replace the instance by a fresh one. The ref and the queued messages stay; the failed message is not handled again.
 
-    After `max_restarts` within the last `within` seconds the next failure stops the actor. The children of the failed instance are stopped
+    After `max_restarts` within the last `within` seconds, the next failure stops the actor. The children of the failed instance are stopped
     before the fresh one is made.
     """
 
@@ -42,15 +41,15 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Keep the instance as it is, and go on with the next message.
+    """Keep the instance as it is, and continue with the next message.
 
-    A failure in `__init__` or `on_start` leaves nothing that could go on: there it acts as `Stop`.
+    After a failure in `__init__` or `on_start` there is no instance that could continue: there it acts as `Stop`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop the actor. What is queued is answered with `ActorDeadError`."""
+    """Stop the actor. Queued messages are answered with `ActorDeadError`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The inside of a thread actor: an actor with a thread of its own, for code that blocks.
 
-Owns: the thread. It does one of two things: *work* (take messages from the mailbox and handle them) or *jobs* (the hooks and the making of instances,
-handed over by `lifecycle.py`, which runs on the loop for this kind of actor, too). Its phase is `RUNNING` while it works.
-The thread never changes the phase, the tree or anything else that belongs to the loop: it reports there.
+Owns: the thread. It does one of two things: *work* (take messages from the mailbox and handle them) or *jobs* (run hooks and make instances, for
+`lifecycle.py`, which runs on the loop for this kind of actor too). The phase is `RUNNING` while the thread works.
+The thread must never change the phase, the tree or anything else that belongs to the loop: it reports to the loop.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class ThreadCell(Cell):
         self.thread: threading.Thread | None = None
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()  # None: the thread may end
         self._runner: asyncio.Runner | None = None  # for asynchronous handlers, made in the thread when the first one comes
-        self._inner: asyncio.Task[Any] | None = None  # the asynchronous handler that is, or was last, under way in the thread
-        self._undecided: deque[ChildFailed] = deque()  # failed children of which the thread is to say what becomes of them
-        self._deciding: set[asyncio.Task[Any]] = set()  # asynchronous decisions that are under way, in the thread
-        self._failed: tuple[BaseException, str] | None = None  # why the thread has stopped working; written by it, and taken by the loop
-        self._working = False  # whether the thread is at its mailbox, and not at its jobs; written by the thread
-        self._waiting: threading.Event | None = None  # what the thread blocks on, in a handler or hook that waits for a reply
-        self._cancelled: asyncio.Task[Any] | None = None  # the one that somebody asked the end of
+        self._inner: asyncio.Task[Any] | None = None  # the current or last asynchronous handler in the thread
+        self._undecided: deque[ChildFailed] = deque()  # failed children about which the thread has to decide
+        self._deciding: set[asyncio.Task[Any]] = set()  # the current asynchronous decisions in the thread
+        self._failed: tuple[BaseException, str] | None = None  # why the thread stopped working; written by it, and taken by the loop
+        self._working = False  # whether the thread does work, and not jobs; written by the thread
+        self._waiting: threading.Event | None = None  # the thread blocks on it in a handler or hook that waits for a reply
+        self._cancelled: asyncio.Task[Any] | None = None  # the handler that was told to end
 
     @property
     def state(self) -> str:
@@ -62,7 +62,7 @@ class ThreadCell(Cell):
 
     @property
     def task_context(self) -> contextvars.Context:
-        # The actor's own context is the thread's: two threads cannot be in it at once.
+        # The thread uses the actor's own context, which two threads cannot enter at once.
         return contextvars.copy_context()
 
     def begin(self) -> None:
@@ -71,23 +71,23 @@ class ThreadCell(Cell):
         self.system.on_loop(self._start)
 
     def visit(self) -> bool:
-        """The dispatcher never comes: the thread waits on the mailbox itself."""
+        """Never needed: the thread itself waits on the mailbox."""
         return False
 
     def handle(self, envelope: Envelope, started: float) -> float:
-        raise NotImplementedError  # only an idle actor is asked to, and this one never says that it is
+        raise NotImplementedError  # only idle actors get this call, and this one is never idle
 
     def is_idle(self) -> bool:
-        return False  # it is the thread that handles
+        return False  # only the thread handles messages
 
     def is_busy(self) -> bool:
         return self.mailbox.is_engaged or len(self.mailbox) > 0
 
     def wake(self) -> None:
-        """The thread waits on the mailbox itself."""
+        """Nothing to do: the thread itself waits on the mailbox."""
 
     def post_control(self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False) -> bool:
-        """What concerns its life goes to the loop; what needs its instance, to the thread."""
+        """Send a request about the actor's life to the loop, and one that needs the instance to the thread."""
         envelope = Notice(request, reply_to)
         if isinstance(request, StopRequest | WaitRequest | CancelRequest):
             if seal:
@@ -96,7 +96,7 @@ class ThreadCell(Cell):
                 return False
             told = self.system.on_loop(self._control_or_ended, envelope)
             if seal:
-                # The thread must not take any more work either: what it finds in its control lane makes it look.
+                # The thread must not take any more work either: this request in the control lane stops it.
                 with contextlib.suppress(MailboxClosed):
                     self.mailbox.put_control(Notice(StopRequest()))
             return told
@@ -110,7 +110,7 @@ class ThreadCell(Cell):
         return self.thread is not None
 
     def is_own_thread(self, ident: int) -> bool:
-        # Numbers of threads are given again: one that has ended is nobody's.
+        # Idents are reused: after this thread has ended, its ident may belong to another one.
         return self.thread is not None and self.thread.ident == ident and self.thread.is_alive()
 
     def go_on(self) -> None:
@@ -149,7 +149,7 @@ class ThreadCell(Cell):
             lifecycle.decided(request, Stop(), None)
             return
         self._undecided.append(request)
-        # Now get the thread to look, whatever it is at: it may wait for that very child.
+        # Make the thread notice, whatever it is doing: it may wait for that very child.
         waiting, inner = self._waiting, self._inner
         if waiting is not None:
             waiting.set()
@@ -179,10 +179,10 @@ class ThreadCell(Cell):
             self.control(envelope)
 
     def _work_ended(self) -> None:
-        """The thread has turned from work to jobs."""
+        """The thread has changed from work to jobs."""
         failed, self._failed = self._failed, None
         if self.phase is not RUNNING:
-            return  # given up at the end of the system
+            return  # it was given up at the end of the system
         if failed is not None:
             lifecycle.fail(self, *failed)
         else:
@@ -201,15 +201,15 @@ class ThreadCell(Cell):
         self._jobs.put(lambda: self._report(_set, ended, None))
         await ended
         self._jobs.put(None)
-        self.thread.join()  # it has nothing left to do but to end
+        self.thread.join()  # this takes no time: the thread has nothing left to do
 
     def end(self, ending: Ending) -> None:
         super().end(ending)
-        self._jobs.put(None)  # where it was given up: the thread ends when it comes back from wherever it is
+        self._jobs.put(None)  # if the actor was given up: the thread ends as soon as its current job returns
         self.system.threads.pop(self, None)
 
     async def _in_thread(self, job: Callable[[], StepResult]) -> BaseException | None:
-        """Have the thread do it. Returns what it raised."""
+        """Run a job in the thread. Returns its exception, if any."""
         done: asyncio.Future[BaseException | None] = self.system.loop.create_future()
         self._jobs.put(lambda: self._report(_set, done, job().error))
         return await done
@@ -228,7 +228,7 @@ class ThreadCell(Cell):
     def _report(self, function: Callable[..., object], *args: Any) -> None:
         self.system.on_loop(function, *args)
 
-    # No frame here may keep an error in a variable: it is on the way down to the handler, and so the error's traceback would keep it, and it the error.
+    # No frame here may keep an error in a variable: these frames call the handler, so the traceback of its error keeps them, and they would keep the error.
 
     def _work(self) -> None:
         self._working = True
@@ -239,7 +239,7 @@ class ThreadCell(Cell):
         self._report(self._work_ended)
 
     def _take_and_handle(self) -> None:
-        """Until the mailbox is closed or something fails."""
+        """Handle messages until the mailbox is closed or something fails."""
         while self._failed is None and (envelope := self._next()) is not None:
             message = envelope.message
             if isinstance(message, Look):
@@ -247,7 +247,7 @@ class ThreadCell(Cell):
             elif isinstance(message, ChildEscalated):
                 self._failed = (message.error, message.during)
             elif isinstance(message, StopRequest):
-                if envelope.reply_to is not None:  # the last one of the work lane; that of the control lane has been told to the loop before
+                if envelope.reply_to is not None:  # the last envelope of the work lane; the loop already knows of one in the control lane
                     self._report(self._control_or_ended, envelope)
                 break
             else:
@@ -262,11 +262,11 @@ class ThreadCell(Cell):
         return envelope
 
     def _wait(self, event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Block in a handler or hook, but for the decisions that come up meanwhile."""
+        """Block in a handler or hook, and decide about children that fail meanwhile."""
         deadline = None if timeout is None else monotonic() + timeout
         outer, self._waiting = self._waiting, event
         try:
-            self._decide()  # what has come up before anybody could know what is waited for
+            self._decide()  # about children that failed before `_waiting` was set
             while not done():
                 if not event.wait(None if deadline is None else max(0.0, deadline - monotonic())):
                     return done()
@@ -277,7 +277,7 @@ class ThreadCell(Cell):
         return True
 
     def _decide(self) -> None:
-        """Say what becomes of failed children. Also called within a handler that waits."""
+        """Decide about failed children. Also called within a handler that waits."""
         while self._undecided:
             request = self._undecided.popleft()
             if self.closing:
@@ -285,12 +285,12 @@ class ThreadCell(Cell):
                 continue
             outer, self.handling = self.handling, "on_child_failure"
             try:
-                # In a context of its own: the actor's may be entered already, further down this very stack.
+                # In a copy of the current context: the actor's own may already be entered, further down this stack.
                 result = contextvars.copy_context().run(self.actor.on_child_failure, request.child.own_ref(), request.error)  # type: ignore[union-attr]
                 if type(result) is CoroutineType:
                     self._decide_async(request, result)
                     continue
-            except BaseException as error:  # noqa: BLE001 -- goes to its own supervisor
+            except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
                 self._report(lifecycle.decided, request, None, error)
             else:
                 self._report(lifecycle.decided, request, result, None)
@@ -303,12 +303,12 @@ class ThreadCell(Cell):
         except RuntimeError:
             self._report(lifecycle.decided, request, self._run_async(coro), None)
             return
-        # The thread's loop is running, further down this very stack; `_run_async` sees to it that it does so until this is done.
+        # The thread's loop is running, further down this stack; `_run_async` keeps it running until this is done.
         task = loop.create_task(Steps(coro, lambda _seconds: None, lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)))
         self._deciding.add(task)
         task.add_done_callback(self._deciding.discard)
         if self.system.closing:
-            task.cancel()  # it was to be interrupted before it had begun
+            task.cancel()  # the interruption came before it had begun
 
     def _handle_here(self, envelope: Envelope) -> None:
         message = envelope.message
@@ -319,7 +319,7 @@ class ThreadCell(Cell):
         self._resolve(envelope, started, self._run(handler_name(message), receive))
 
     def _resolve(self, envelope: Envelope, started: float, outcome: StepResult) -> None:
-        """A handler has ended: an ordinary exception goes to whoever asked; all else, to the supervisor and nobody else."""
+        """Send the outcome of a handler: to the asker; an error that is not ordinary or has no asker, to the supervisor only (an asker gets `ActorFailed`)."""
         self.current = None
         message, reply_to, error = envelope.message, envelope.reply_to, outcome.error
         seconds = perf_counter() - started
@@ -360,7 +360,7 @@ class ThreadCell(Cell):
         async def run() -> Any:
             self._inner = inner = asyncio.current_task()
             if self.system.closing and inner is not None and self.phase in (RUNNING, STARTING):
-                self._cancelled = inner  # it was to be interrupted before it had begun
+                self._cancelled = inner  # the interruption came before it had begun
                 inner.cancel()
             return await coro
 

@@ -1,7 +1,7 @@
 """Waiting for room in a bounded mailbox, in a thread or on any event loop.
 
-Owns: the place in the line from standing in it to leaving it, however that ends. Whoever gives up, by timeout or cancellation, has not sent; but for the moment
-in which the place is being given already: then the message is in.
+Owns: a sender's ticket, from joining the queue to leaving it. A sender that gives up, by timeout or cancellation, has not sent the message, unless the
+message is being admitted at that very moment. It must never leave a ticket behind, however the wait ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> Non
         raise
     if not in_time and cell.mailbox.give_up(ticket):
         raise room_error(cell.path, envelope.message, timeout)
-    event.wait()  # where giving up came too late, the notification is on its way
+    event.wait()  # if giving up came too late, the notification is on its way
     if not ticket.admitted:
         raise refuse_late(cell, envelope)
 
@@ -61,13 +61,13 @@ async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any
         cell.mailbox.give_up(ticket)
         raise
     if not woken.done() and cell.mailbox.give_up(ticket):
-        return  # timed out in the line: the reply has the error
+        return  # timed out while waiting for room: the reply has the error
     if not ticket.admitted:
         raise refuse_late(cell, envelope)
 
 
 def _stand_in_line(cell: Cell, ticket: QueueTicket) -> bool:
-    """Returns False if there was room after all."""
+    """Queue for room. Returns False if there was room after all."""
     try:
         admission = cell.mailbox.put_or_wait(ticket)
     except MailboxClosed:
@@ -79,7 +79,7 @@ def _stand_in_line(cell: Cell, ticket: QueueTicket) -> bool:
 
 
 def _wait(event: threading.Event, timeout: float | None, look_at_loop: Callable[[], None]) -> bool:
-    """Wait; and look now and then whether the loop has been closed, which nobody else would tell."""
+    """Wait, and check now and then whether the loop has been closed: a closed loop cannot wake this thread."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))

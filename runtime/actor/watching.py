@@ -1,7 +1,7 @@
-"""Who is told that an actor has ended.
+"""Watches: which actors are told when another one ends.
 
 Owns: the entries on both sides, of watcher and watched, which may be in different systems. However a watch and an end race each other, the watcher is
-told once. Nothing is kept of those that have ended, on either side.
+told once. It must never keep an entry of an actor that has ended, nor hold the locks of both sides at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["end", "unwatch", "watch"]
 
 
 def watch(watcher: Cell, ref: ActorRef[Any]) -> None:
-    """Have the watcher told when the actor ends; now, if it has ended already."""
+    """Tell the watcher when the actor ends; immediately if it has already ended."""
     watched = ref._cell
     with watcher.system.lock:
         watcher.watching = watcher.watching or {}
@@ -39,7 +39,7 @@ def unwatch(watcher: Cell, watched: Cell) -> None:
 
 
 def end(cell: Cell, ref: ActorRef[Any], ending: Ending) -> None:
-    """The actor has ended; `cell.ending` has been set before. Tell its watchers, and watch nobody any more."""
+    """Tell the watchers of an actor that has ended, and end its own watches. `cell.ending` is already set."""
     with cell.system.lock:
         watchers, cell.watchers = cell.watchers, None
         watching, cell.watching = cell.watching, None

@@ -3,17 +3,17 @@
 Owns the actors of one system, its worker threads and its counters. Its files, each importing only from those above it:
 
     monitor         counters, dead letters, the warning about slow handlers
-    registry        which actors pykka knows of
-    fork            what a forked process gets
-    dispatcher      which actor handles its messages next
-    workers         the threads in which single calls block
-    spawning        what may be spawned
-    stats           a look from outside, as values
-    draining        waiting until all is quiet
+    registry        our actors in pykka's global registry
+    fork            the hooks around a fork
+    dispatcher      scheduling: which actor handles its messages next
+    workers         worker threads for single calls that block
+    spawning        the checks of a spawn
+    stats           snapshots, as values
+    draining        waiting until no actor has work
     shutdown        the end, children before parents
     system          `ActorSystem`
     loop_door       the way to a system's loop, from other loops and threads
     threaded        the same in a thread of its own
 
-It must never keep anything of an actor that has ended.
+It must never keep a reference to an actor that has ended.
 """

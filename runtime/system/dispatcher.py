@@ -1,7 +1,7 @@
-"""Who is next: takes turns on the event loop, and lets the actors that have something to do handle a few messages each.
+"""Scheduling: in turns on the event loop, each actor that has work handles a few messages.
 
-Owns: the ready queue of one system. An actor is in it at most once (its mailbox sees to that), so it never holds more than there are actors.
-It must never hold the loop for long: a turn ends after `_TURN_SECONDS`, and goes on after the loop has had a look at everything else.
+Owns: the ready queue of one system. An actor is in it at most once (its mailbox ensures that), so the queue is never longer than the number of actors.
+It must never hold the loop for long: a turn ends after `_TURN_SECONDS`, and the next one follows after other work on the loop.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Dispatcher"]
 
-# Long enough that the loop's own work around a turn (some 10 µs) does not count, short enough that nothing else on the loop notices it.
+# Long enough to make the loop's own work around a turn (some 10 µs) insignificant, short enough not to delay anything else on the loop.
 _TURN_SECONDS = 0.002
 
-# For how long requests may be answered on the spot, between two turns.
+# For so long, between two turns, requests may be handled in the task that makes them.
 _CREDIT_SECONDS = 0.001
-_REQUEST_SECONDS = 0.000001  # what a request costs beside its handler, roughly
+_REQUEST_SECONDS = 0.000001  # the rough cost of a request, without its handler
 
 
 class Dispatcher:
@@ -34,35 +34,35 @@ class Dispatcher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, on_closed: Callable[[], None], on_quiet: Callable[[], None]) -> None:
         self._loop = loop
-        self._on_closed = on_closed  # called when somebody is to be woken and the loop is closed
-        self._on_quiet = on_quiet  # called when a turn has left nothing to do
+        self._on_closed = on_closed  # called when a turn is needed and the loop is closed
+        self._on_quiet = on_quiet  # called when a turn has left no work
         self.thread = get_ident()  # the loop's own
         self._ready: deque[Cell] = deque()
         self._attention: deque[Cell] = deque()
-        self.visiting: Cell | None = None  # who is handling messages right now, in a turn
-        # Seconds that may still be spent on answering requests where they are made, without a turn: see `ActorRef.request`.
+        self.visiting: Cell | None = None  # the actor that handles messages in the current turn
+        # Seconds left for handling requests in the tasks that make them, without a turn: see `ActorRef.request`.
         self.credit = _CREDIT_SECONDS
-        # Whether a turn is on its way. Two threads may both find that it is not: then one of the two turns finds nothing.
+        # Whether a turn is scheduled. Two threads may both find that none is: then one of the two turns finds no work.
         self._armed = False
-        self._context = contextvars.copy_context()  # a turn must not keep the context of whoever happened to wake it
+        self._context = contextvars.copy_context()  # a turn must not keep the context of the caller that scheduled it
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._attention)
 
     def ready(self, cell: Cell) -> None:
-        """Let the actor handle messages, when its turn comes. From any thread."""
-        self._ready.append(cell)  # before looking at `_armed`: the turn looks the other way round
+        """Let the actor handle messages when its turn comes. From any thread."""
+        self._ready.append(cell)  # before reading `_armed`: a turn does the two in the opposite order
         if not self._armed:
             self._arm()
 
     def attend(self, cell: Cell) -> None:
-        """Let a busy actor look at its control lane, before anybody handles anything else. From any thread."""
+        """Let a busy actor handle its control lane, before any actor handles work. From any thread."""
         self._attention.append(cell)
         if not self._armed:
             self._arm()
 
     def spend(self, seconds: float) -> None:
-        """A request was answered on the spot."""
+        """Account for a request that was handled in the task that made it."""
         self.credit -= seconds + _REQUEST_SECONDS
 
     def _arm(self) -> None:

@@ -1,7 +1,7 @@
-"""Waiting until nobody in a system has anything to do any more.
+"""Draining: waiting until no actor of a system has work left.
 
-Owns: what it means to be busy, and the report. It stops nobody: an actor at the root that has an `on_drain(timeout)` is told, and may end by itself.
-It refuses nothing: that new roots are refused meanwhile is the system's.
+Owns: the definition of busy, and the report. It must never stop an actor: a root actor with an `on_drain(timeout)` is told, and may end by itself.
+It must never refuse anything: meanwhile the system itself refuses new roots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["drain"]
 
 
 async def drain(system: ActorSystem, timeout: float) -> DrainReport:
-    """Wait until all is quiet, `timeout` seconds at most."""
+    """Wait until no actor is busy, `timeout` seconds at most."""
     clock = system.clock
     started = clock.monotonic()
     for root in tuple(system.roots):

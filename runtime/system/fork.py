@@ -1,7 +1,7 @@
-"""What a forked process gets: the memory of all systems, but none of their threads, and no loop that runs.
+"""Forks: a forked process has the memory of all systems, but none of their threads, and no running loop.
 
-Owns: the hooks around a fork. They hold every lock of the runtime while it happens, so that nothing is in the middle of something in the child;
-and there they make each system say that it cannot be used, and forget it everywhere else.
+Owns: the hooks around a fork. They hold every lock of the runtime during the fork, so that the child finds no half-made change. In the child they mark
+each system as unusable, and forget it everywhere else. They must never change anything in the parent.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["watch"]
 
 _systems: weakref.WeakSet[ActorSystem] = weakref.WeakSet()
 _one_at_a_time = threading.Lock()
-_held: list[Any] = []  # the locks that are held while a fork is under way, in the order of their taking
+_held: list[Any] = []  # the locks held during a fork, in the order in which they were taken
 
 
 def watch(system: ActorSystem) -> None:
-    """Have the system know of forks, as long as it exists."""
+    """Include the system in the hooks, as long as it exists."""
     with _one_at_a_time:
         _systems.add(system)
 
 
 def _before() -> None:
     _one_at_a_time.acquire()
-    # The outermost first: the default system is made under a lock, and takes all the others.
+    # The outermost first: the default system is made under the first lock, and takes all the others.
     _held.extend((*directory.locks(), pykka.ActorRegistry._actor_refs_lock))
     for system in _systems:
         _held.extend(system.locks())

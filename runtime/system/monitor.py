@@ -1,7 +1,7 @@
-"""What happened in a system, counted: for `stats()`, for dead-letter subscribers, and for the log.
+"""The counters of a system: for `stats()`, for dead-letter subscribers, and for the log.
 
 Owns: the counters, the subscribers, and the warning about handlers that hold the loop. A subscriber that raises is logged and removed:
-watching a system can never break it. It must never call anybody under a lock.
+watching a system can never break it. It must never call out under a lock.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..log import logger
 
 __all__ = ["Monitor"]
 
-# A handler that is slow is mostly slow each time: say so, but do not fill the log with it.
+# Seconds. A slow handler is mostly slow each time: the log needs one warning, not all of them.
 _WARN_AGAIN_AFTER = 10.0
 
 
 class _Subscription:
-    """One callback, subscribed once: the same one may be so several times."""
+    """One subscription of a callback, which may have several."""
 
     __slots__ = ("callback",)
 
@@ -33,16 +33,16 @@ class _Subscription:
 
 
 class Monitor:
-    """The counters of one system. They are written from the loop's thread but where something else is said."""
+    """The counters of one system. They are written on the loop's thread, except where a comment says otherwise."""
 
     __slots__ = ("_subscribers", "_warned", "dead_letters", "handled", "lock", "notable", "restarts", "slow_after", "slowest")
 
     def __init__(self, slow_after: float) -> None:
         self.lock = threading.Lock()
         self._subscribers: tuple[_Subscription, ...] = ()
-        self._warned: dict[tuple[type, str], float] = {}  # when each handler was warned about last; never more than there are handlers
+        self._warned: dict[tuple[type, str], float] = {}  # the time of the last warning about each handler
         self.slow_after = slow_after
-        self.notable = 0.0  # what takes longer is to be told to `took`
+        self.notable = 0.0  # handlers that take longer are reported to `took`
         self.handled = 0  # threads of thread actors add to it through `count_handled`
         self.restarts = 0
         self.dead_letters = 0  # any thread
@@ -51,14 +51,14 @@ class Monitor:
     # --- handlers ---
 
     def took(self, actor: str, handler: str, seconds: float) -> None:
-        """Note how long a handler took. The caller has seen that it is longer than `notable`."""
+        """Record how long a handler took. The caller has checked that it took longer than `notable`."""
         with self.lock:
             if self.slowest is None or seconds > self.slowest.seconds:
                 self.slowest = SlowestHandler(actor, handler, seconds)
                 self.notable = min(seconds, self.slow_after)
 
     def blocked_for(self, actor: str, actor_class: type, handler: str, seconds: float) -> None:
-        """Warn that a handler has held the loop. The caller has seen that it is longer than `slow_after`."""
+        """Warn that a handler held the loop. The caller has checked that it did so for longer than `slow_after`."""
         now = monotonic()
         last = self._warned.get((actor_class, handler))
         if last is not None and now - last < _WARN_AGAIN_AFTER:
@@ -90,16 +90,16 @@ class Monitor:
             self._subscribers = tuple(s for s in self._subscribers if s is not subscription)
 
     def is_watched(self) -> bool:
-        """Whether anybody wants to see dead letters."""
+        """Whether dead letters have a subscriber."""
         return bool(self._subscribers)
 
     def count_dead_letters(self, count: int) -> None:
-        """Count messages that are lost while nobody is watching."""
+        """Count lost messages, while there is no subscriber."""
         with self.lock:
             self.dead_letters += count
 
     def dead_letter(self, message: Any, ref: ActorRef[Any], reason: str) -> None:
-        """Count a message that is lost, and tell the subscribers, in the thread in which it was lost."""
+        """Count a lost message, and tell the subscribers, in the thread that lost it."""
         with self.lock:
             self.dead_letters += 1
             subscribers = self._subscribers

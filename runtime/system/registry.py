@@ -1,7 +1,7 @@
-"""What pykka's global registry knows of our actors: the roots only, so that `pykka.ActorRegistry.stop_all()` stops everything, children through parents.
+"""Our actors in pykka's global registry: the roots only, so that `pykka.ActorRegistry.stop_all()` stops everything, children through parents.
 
-Owns: the container of that registry. pykka keeps a list, from which it takes milliseconds to remove one of a million; here it is a dictionary that can
-do what pykka does with the list. This is the one thing of pykka's that is replaced, once, when this file is imported.
+Owns: the container of that registry. pykka keeps a list, and removing one of a million refs from a list takes milliseconds; our container is a dictionary
+with the list methods that pykka uses. It is put in place once, when this file is imported. This file must never replace anything else of pykka's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Refs", "add", "discard", "forget"]
 
 
 class Refs:
-    """The refs of all actors that can be found in the registry, in the order of their start."""
+    """The refs of all actors in the registry, in the order of their start."""
 
     def __init__(self, refs: Iterable[pykka.ActorRef[Any]] = ()) -> None:
         self._refs: dict[pykka.ActorRef[Any], None] = dict.fromkeys(refs)
@@ -61,7 +61,7 @@ def discard(ref: pykka.ActorRef[Any]) -> None:
 
 
 def forget() -> None:
-    """In a forked process: our actors are not there, pykka's own are as they are with pykka."""
+    """Remove our actors, in a forked process, where they do not exist. Those of pykka alone stay, as with pykka alone."""
     others = [ref for ref in pykka.ActorRegistry._actor_refs if not hasattr(ref, "_cell")]
     pykka.ActorRegistry._actor_refs.clear()
     for ref in others:
@@ -69,4 +69,4 @@ def forget() -> None:
 
 
 with pykka.ActorRegistry._actor_refs_lock:
-    pykka.ActorRegistry._actor_refs = Refs(pykka.ActorRegistry._actor_refs)  # type: ignore[assignment]  # it can do what the list is used for
+    pykka.ActorRegistry._actor_refs = Refs(pykka.ActorRegistry._actor_refs)  # type: ignore[assignment]  # it has the list methods that pykka uses

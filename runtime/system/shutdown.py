@@ -1,7 +1,7 @@
-"""The end of a system: how everything in it is stopped, and what happens to what does not stop.
+"""The end of a system: how its actors are stopped, and what happens to those that do not stop.
 
-Owns: the waiting for the roots to end, its time limit, and the giving up of what is left after that. When it is done, whoever asked an actor of the system
-has been answered, even if a thread or a hook could not be ended.
+Owns: the wait for the roots to end, its time limit, and giving up the rest after that. When it is done, every asker has been answered, even if a thread or
+a hook could not be ended. It must never wait without a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shutdown"]
 
-# Roots that are told to stop before the loop gets a look at everything else.
+# So many roots are told to stop before other work on the loop has its turn.
 _CHUNK = 256
 
 
@@ -33,11 +33,11 @@ class Shutdown:
         self._timer: asyncio.TimerHandle
 
     async def stop_all(self) -> None:
-        """Stop all actors, children before parents, and wait for that, but not for ever."""
+        """Stop all actors, children before parents, and wait for that until the time limit."""
         system = self._system
         for cell in tuple(system.running):
             cell.interrupt()
-        # By the loop's own time, whatever the clock: leaving ends.
+        # By the loop's own time: leaving must end, even if the system's clock stands still.
         self._timer = system.loop.call_later(self._timeout, self._cancel_stragglers)
         try:
             for index, root in enumerate(tuple(system.roots), start=1):
@@ -58,12 +58,12 @@ class Shutdown:
                 logger.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
 
     def roots_are_gone(self) -> None:
-        """Wait no longer."""
+        """End the wait for the roots."""
         if self._roots_gone is not None and not self._roots_gone.done():
             self._roots_gone.set_result(None)
 
     def _cancel_stragglers(self) -> None:
-        """The time is over: hooks and handlers that are still under way are cancelled."""
+        """Cancel the hooks and handlers that are still under way at the time limit."""
         for cell in self._stragglers():
             logger.error("%s does not stop: after %g s, it is still in %s. It is cancelled.", cell.path, self._timeout, cell.handling)
             cell.cut_off()
@@ -71,17 +71,17 @@ class Shutdown:
         self._timer = self._system.loop.call_later(min(1.0, self._timeout), self._give_up_stragglers)
 
     def _give_up_stragglers(self) -> None:
-        """What has not ended by being cancelled is given up. Those that have only waited for it go on with their own end."""
+        """Give up the actors that cancelling did not end. Those that only waited for them then continue with their own end."""
         stragglers = self._stragglers()
         for cell in stragglers:
             self._give_up(cell)
         if stragglers:
             self._timer = self._system.loop.call_later(self._timeout, self._cancel_stragglers)
         else:
-            self.roots_are_gone()  # nobody is at anything, and yet they do not end
+            self.roots_are_gone()  # no actor does anything, and yet the roots do not end
 
     def _stragglers(self) -> list[Cell]:
-        """Who is at something, children before parents. The others only wait for those that are below them."""
+        """The actors with a handler or hook under way, children before parents. All others only wait for their descendants."""
         return [cell for cell in reversed(self._system.cells()) if cell.handling is not None]
 
     def _give_up(self, cell: Cell) -> None:
@@ -94,7 +94,7 @@ class Shutdown:
         cell.end(Stopped())
 
     def give_up_rest(self) -> None:
-        """End whatever has not ended, without waiting for it, children before parents."""
+        """End all actors that have not ended, without waiting for them, children before parents."""
         system = self._system
         for cell in reversed(system.cells()):
             self._give_up(cell)

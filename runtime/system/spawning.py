@@ -1,6 +1,6 @@
-"""What may be spawned.
+"""The checks of a spawn.
 
-Owns: the checks of what was given to a spawn, with errors that say what to give. It must never spawn anything.
+Owns: the checks of the arguments of a spawn, with errors that say what to pass instead. It must never spawn anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["check_spawn"]
 
 
 def check_spawn(actor_class: Any, name: Any, mailbox: Any, supervision: Any) -> Traits:
-    """Raise, if an actor cannot be spawned with these. Returns what is known of its class."""
+    """Raise if no actor can be spawned with these arguments. Returns the traits of its class."""
     traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
     if type(traits) is not Traits or not isinstance(actor_class, type):
         msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."

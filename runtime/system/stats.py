@@ -1,6 +1,6 @@
-"""A look at a system from outside.
+"""Snapshots of a system.
 
-Owns: how `SystemStats` and `ActorNode` are taken from the living tree. Taking one walks all actors (about half a microsecond each); it must never
+Owns: how `SystemStats` and `ActorNode` are made from the living tree. Each snapshot walks all actors (about half a microsecond each); it must never
 disturb any of them.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["take_stats", "take_tree", "walk"]
 
 
 def walk(system: ActorSystem) -> Iterator[Cell]:
-    """All the actors, parents before children. From any thread."""
+    """All actors, parents before children. From any thread."""
     stack = list(reversed(tuple(system.roots)))
     while stack:
         cell = stack.pop()
@@ -63,7 +63,7 @@ def take_stats(system: ActorSystem) -> SystemStats:
 
 
 def take_tree(system: ActorSystem) -> ActorNode:
-    # Children are made before their parents, which are frozen: the walk backwards does that without recursion, however deep the tree is.
+    # Nodes are frozen, so children are made before their parents: the reversed walk does that without recursion, however deep the tree is.
     cells = list(walk(system))
     below: dict[Cell | None, list[ActorNode]] = {}
     for cell in reversed(cells):

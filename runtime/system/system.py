@@ -1,7 +1,7 @@
-"""Where actors live: bound to one event loop, from its entering to its leaving.
+"""Where actors live: a system is bound to one event loop from the moment it is entered until it is left.
 
-Owns: the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and the end of it all. It stops children before parents, and
-when it has been left, no actor, task or thread of it is left. It must never decide what becomes of a failed actor, nor handle a message.
+Owns: the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and the shutdown. It stops children before parents, and
+leaves no actor, task or thread behind. It must never decide what happens to a failed actor, nor handle a message.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 
 class SystemState(Enum):
-    """Moves forward only, but for a system that is entered again after it was left."""
+    """Moves forward only, except when a system that was left is entered again."""
 
     NEW = "new"  # not entered yet: nothing can be spawned
     RUNNING = "running"
-    DRAINING = "draining"  # takes no new roots; what is there goes on
+    DRAINING = "draining"  # accepts no new roots; the present actors continue
     STOPPING = "stopping"  # being left: everything stops
     STOPPED = "stopped"
 
@@ -71,7 +71,7 @@ class ActorSystem:
         with ActorSystem.in_thread() as system:         # on a loop of its own, for programs without one
             reply = system.spawn(MyActor).ask("hello")
 
-    Leaving it stops everything, children before parents; asynchronous handlers that are under way are cancelled. To let work be done first: `drain`.
+    Leaving it stops everything, children before parents, and cancels asynchronous handlers that are under way. To finish the work first: `drain`.
 
     `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler` is how many seconds a handler may hold the loop
     before a warning names it. `stop_timeout` is how long leaving waits for hooks and threads that do not end before it gives them up, with an error in the log.
@@ -96,24 +96,24 @@ class ActorSystem:
                 raise UsageError(msg)
         self.name = name
         self.state = SystemState.NEW
-        self.closing = True  # whether no root may come any more: the state says so too, but takes half a microsecond to compare
+        self.closing = True  # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond
         self.monitor = Monitor(slow_handler)
         self.serials = itertools.count(1)
-        # Held for a moment at a time, never while anything is called. Guards the mailboxes, and who is whose child and watcher.
+        # Held for a moment at a time, never while calling out. Guards the mailboxes, and the children and watchers of each actor.
         self.lock = threading.RLock()
-        self.roots: dict[Cell, None] = {}  # in the order of their spawning; written under the lock
-        self.running: dict[Cell, None] = {}  # whose handler or lifecycle procedure is under way; the loop's thread only
+        self.roots: dict[Cell, None] = {}  # in the order of spawning; written under the lock
+        self.running: dict[Cell, None] = {}  # those with a handler or lifecycle procedure under way; the loop's thread only
         self.loop: asyncio.AbstractEventLoop
         self.dispatcher: Dispatcher
         self.clock: Clock
-        self.fault: str | None = None  # why nothing can be sent any more, other than that the actors have stopped
-        self._refuses = True  # whether spawning has to look at the state
+        self.fault: str | None = None  # why nothing can be sent, if the loop is closed or the process was forked
+        self._refuses = True  # whether a spawn has to check the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads)
         self.tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
-        self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # set when something has ended, while somebody drains
+        self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
         self._stopped: asyncio.Event | None = None
         self._shutdown = Shutdown(self, stop_timeout)
         fork.watch(self)
@@ -138,7 +138,7 @@ class ActorSystem:
         await self.stop()
 
     async def start(self) -> None:
-        """Bind to the running loop. What `async with` does on entering, for where there is no block to put it around."""
+        """Bind to the running loop, as `async with` does on entering: for code that cannot use a block."""
         if self.state not in (SystemState.NEW, SystemState.STOPPED):
             msg = f"{self!r} has been entered already. Use it as it is, or make another one for another loop."
             raise UsageError(msg)
@@ -150,7 +150,7 @@ class ActorSystem:
         self.bind(loop)
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Live on that loop, from its thread. A system that is bound and not entered is nobody's current one; it needs no leaving when all in it has ended."""
+        """Use that loop, from its thread. A system that is bound but not entered is never the current one, and need not be left once its actors have ended."""
         self.loop = loop
         self.fault = None
         self.clock = self._clock or LoopClock(loop)
@@ -159,7 +159,7 @@ class ActorSystem:
         self.closing = self._refuses = False
 
     async def stop(self) -> None:
-        """Stop everything, children before parents. What leaving `async with` does."""
+        """Stop everything, children before parents, as `async with` does on leaving."""
         if self.state in (SystemState.NEW, SystemState.STOPPED):
             return
         if asyncio.get_running_loop() is not self.loop:
@@ -171,33 +171,33 @@ class ActorSystem:
         self._stopped = asyncio.Event()
         with self.lock:
             self.state = SystemState.STOPPING
-            self.closing = self._refuses = True  # from here on, no root slips in
+            self.closing = self._refuses = True  # from now on, no root is added
         try:
             await self._shutdown.stop_all()
         finally:
-            # Also when this task is cancelled: nothing may be left.
+            # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
             directory.leave_loop(self.loop)
             self.state = SystemState.STOPPED
-            self.dispatcher.thread = 0  # numbers of threads are given again: this one is no longer the loop's
+            self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
             self._stopped.set()
             self._stopped = None
 
     def cells(self) -> list[Cell]:
-        """All the actors, parents before children."""
+        """All actors, parents before children."""
         return list(walk(self))
 
     def make_future(self) -> ActorFuture[Any]:
-        """A future of a reply that this system's loop is to bring."""
+        """A future for a reply that this system's loop will bring."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
 
     def look_at_loop(self) -> None:
-        """Notice that the loop has been closed, if it has. From any thread."""
+        """Notice if the loop has been closed. From any thread."""
         if self.loop.is_closed():
             self._loop_is_closed()
 
     def _loop_is_closed(self) -> None:
-        """The loop was closed under a running system: nobody will ever come to a message, so answer them all."""
+        """Answer all messages, because the loop was closed under a running system: no actor will ever handle them."""
         if self.fault is not None or not self.is_running:
             return
         self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
@@ -209,7 +209,7 @@ class ActorSystem:
                 tell(True)
 
     def locks(self) -> tuple[Any, ...]:
-        """All that are held in this system."""
+        """All locks of this system."""
         return self.lock, self.monitor.lock
 
     @property
@@ -227,9 +227,9 @@ class ActorSystem:
         mailbox: MailboxSettings | None = None,
         **kwargs: Any,
     ) -> ActorRef[A]:
-        """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs here and now.
+        """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs before this returns.
 
-        `supervision` says what becomes of it when it fails: `Stop()`, unless something else is given.
+        `supervision` says what happens to the actor when it fails: by default, `Stop()`.
         """
         return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
 
@@ -244,7 +244,7 @@ class ActorSystem:
         supervision: Supervision | None,
         mailbox: MailboxSettings | None,
     ) -> ActorRef[A]:
-        """Spawn an actor under that one; None is the system itself."""
+        """Spawn an actor under that parent; None is the system itself."""
         if self._refuses:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
@@ -258,7 +258,7 @@ class ActorSystem:
         )
 
     def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
-        """Spawn an actor of this package, whose mailbox needs no bound. pykka's registry never knows of it."""
+        """Spawn an actor of this package, whose mailbox needs no bound. It is not in pykka's registry."""
         if self._refuses:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
@@ -267,7 +267,7 @@ class ActorSystem:
         return self._admit(cell, parent, listed=False)
 
     def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
-        """Make the actor, and give it its place."""
+        """Make the instance, put it into the tree, and let messages in."""
         ref = cell.own_ref()
         try:
             actor = cell.build()
@@ -279,7 +279,7 @@ class ActorSystem:
         return ref
 
     def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
-        """Give the new actor its place in the tree, unless that is closed meanwhile."""
+        """Put the new actor into the tree, unless its parent has been closed meanwhile."""
         with self.lock:
             if parent is None:
                 if self.closing:
@@ -313,7 +313,7 @@ class ActorSystem:
             raise UsageError(msg)
 
     def ended(self, cell: Cell) -> None:
-        """An actor is no more."""
+        """Remove an actor that has ended."""
         if cell.parent is not None:
             lifecycle.child_ended(cell.parent, cell)
             return
@@ -323,7 +323,7 @@ class ActorSystem:
             self._shutdown.roots_are_gone()
 
     def leaving(self, cell: Cell) -> None:
-        """An actor is about to stop: pykka's registry knows it no longer. From any thread."""
+        """Remove an actor that is about to stop from pykka's registry. From any thread."""
         if cell.listed:
             cell.listed = False
             registry.discard(cell.own_ref())
@@ -335,22 +335,22 @@ class ActorSystem:
         return take_stats(self)
 
     def tree(self) -> ActorNode:
-        """All the actors, as they are now. `print(system.tree())` draws them. From any thread."""
+        """All actors, as they are now. `print(system.tree())` draws them. From any thread."""
         return take_tree(self)
 
     def subscribe_dead_letters(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
-        """Have `callback(letter)` called for every message that nobody will handle. Returns what ends that.
+        """Call `callback(letter)` for every message that is not handled. Returns a function that ends the subscription.
 
-        It is called in whatever thread the message was lost in, and should be quick. One that raises is logged and removed.
+        The call is made in the thread that lost the message, and should be quick. A callback that raises is logged and removed.
         """
         return self.monitor.subscribe(callback)
 
     # --- draining ---
 
     async def drain(self, timeout: float) -> DrainReport:
-        """Take no new roots, and wait until nobody has anything to do any more; `timeout` seconds at most.
+        """Accept no new roots, and wait until no actor has work; `timeout` seconds at most.
 
-        The actors are still there afterwards: leaving the system stops them.
+        The actors still exist afterwards: leaving the system stops them.
         """
         if not self.is_running:
             msg = f"{self!r} is not running: there is nothing to drain."
@@ -361,7 +361,7 @@ class ActorSystem:
         return await drain(self, timeout)
 
     def look_again(self) -> None:
-        """Something has ended that a drain may have waited for."""
+        """Make a drain check again, because something has ended."""
         for quiet in self.waiting_for_quiet:
             if not quiet.done():
                 quiet.set_result(None)
@@ -369,17 +369,17 @@ class ActorSystem:
     # --- for the rest of the runtime ---
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that blocks in one of the worker threads, with the caller's context variables."""
+        """Run a blocking function in one of the worker threads, with the caller's context variables."""
         return await self.workers.run(function, *args, **kwargs)
 
     def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
-        """Run a coroutine in a task of the system's own. On the loop's thread. The name is what the log says if it does not end."""
+        """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
         task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
     def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
-        """Call on the loop's thread: now, if this is it. Returns False if the loop is closed."""
+        """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""
         if get_ident() == self.dispatcher.thread:
             function(*args)
             return True

@@ -1,6 +1,6 @@
 """A system with a loop of its own in a daemon thread: for programs that have no event loop.
 
-Owns: the thread and its loop. Everything that it does, it does by entering and leaving an ordinary `ActorSystem` there.
+Owns: the thread and its loop, on which it enters and leaves an ordinary `ActorSystem`. It must never do anything else with that system.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ThreadedSystem"]
 
 
 class ThreadedSystem:
-    """What `ActorSystem.in_thread()` returns: `with` it, to get the system. Inside, `MyActor.start()` spawns in it."""
+    """The result of `ActorSystem.in_thread()`: a `with` block around it gets the system. Inside the block, `MyActor.start()` spawns in that system."""
 
     def __init__(self, system: ActorSystem, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
         self._system = system
@@ -77,7 +77,7 @@ class ThreadedSystem:
         except BaseException as error:
             if started.done():
                 raise
-            started.set_exception(error)  # it is raised where the system is entered
+            started.set_exception(error)  # raised where the system is entered
 
     async def _live(self, started: Future[None]) -> None:
         self._leave = asyncio.Event()

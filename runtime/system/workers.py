@@ -1,7 +1,7 @@
-"""The worker threads of a system: where single calls that block are made.
+"""The worker threads of a system, for single calls that block.
 
-Owns: the pool, which is made with the first call, and how much of it is busy. It never has more threads than it was told, but for those that are stuck
-in calls which nobody waits for any more: they cannot be ended, and must not keep others from their turn.
+Owns: the pool, which is made with the first call, and the count of its busy threads. It must never have more threads than its limit, except for those that
+are stuck in calls that were given up: these threads cannot be ended, and must not delay other calls.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Workers"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Threads that may be stuck before the pool grows no more: whatever they wait for, it does not come.
+# So many threads may be stuck before the pool stops growing.
 _MOST_STUCK: Final = 200
 
 
 class Workers:
-    """A pool that is there when it is needed."""
+    """A pool that is made when it is first needed."""
 
     __slots__ = ("_busy", "_most", "_name", "_pool", "_stuck")
 
@@ -32,8 +32,8 @@ class Workers:
         self._name = name
         self._most = most
         self._pool: ThreadPoolExecutor | None = None
-        self._busy = 0  # calls that somebody waits for; counted on the loop
-        self._stuck = 0  # calls that nobody waits for any more, and that have not returned; counted on the loop
+        self._busy = 0  # calls with a caller that waits; counted on the loop
+        self._stuck = 0  # calls that were given up and have not returned; counted on the loop
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in one of the threads, with the caller's context variables."""
@@ -53,7 +53,7 @@ class Workers:
             self._busy -= 1
 
     def _give_up(self, pool: ThreadPoolExecutor, working: Any, loop: asyncio.AbstractEventLoop) -> None:
-        """Nobody can cut short what runs in a thread. Let the pool have another one in its place, until it returns."""
+        """Give the pool one more thread until the call returns, because a call in a thread cannot be cancelled."""
         if self._stuck >= _MOST_STUCK:
             logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, self._stuck)
             return
@@ -71,13 +71,13 @@ class Workers:
         working.add_done_callback(tell)
 
     def release(self) -> None:
-        """Let the threads go; wait for them, which takes no time, if none has anything to do."""
+        """Release the threads. If none is busy, wait for them to end, which takes no time."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=not self._busy and not self._stuck, cancel_futures=True)
 
     def abandon(self) -> None:
-        """Let the threads go, and wait for none of them."""
+        """Release the threads, and wait for none of them."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -86,6 +86,6 @@ class Workers:
 def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
     try:
         return function(*args, **kwargs)
-    except StopIteration as stopped:  # which no future takes: whoever waits would wait for ever
+    except StopIteration as stopped:  # futures refuse it, and the caller would wait for ever
         msg = f"{getattr(function, '__name__', function)} raised StopIteration"
         raise RuntimeError(msg) from stopped
