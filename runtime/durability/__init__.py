@@ -6,8 +6,9 @@ Owns the form of a run as plain data, and when which part of it is written. Its 
     image           a run as one value
     journal         the same, step by step
     checkpoint      what a checkpoint is called, and what its bytes say
+    lease_owner     the owners of leases, and which of them are certainly gone
     store_access    a store, as runs use it: the keys, and errors that say what to do
-    leases          which system works on which run or session
+    leases          which process works on which run or session
     long_history    a long history, in pieces
     persistence     what is kept of one run
     answers         the answers to an interrupt

@@ -1,105 +1,100 @@
-"""Who works on what, where several processes share a store: leases that expire if nobody prolongs them.
+"""Which process works on which run or session: leases that expire unless they are prolonged.
 
-Owns: an actor per system that prolongs the leases of its runs, and what says of a lease that nobody will ever give it back: its process is gone, or it
-was of this process, and its actor is. A lease that was lost, or may be by now, is told to the run, which must not go on. It must never hold a lease for a
-run that has ended, nor let what one store does cost anybody a lease in another.
+Owns: the leases of one system, the queue of those in it that wait for a lease, and the timers that prolong leases and look for other processes that want one.
+A lease that is lost, or may have expired, is reported at once, and its run must stop. It must never keep a lease for a run that has ended, and trouble in one
+store must never cost a lease in another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 from collections import deque
-from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from ..actor.actor import Actor
 from ..actor.direct import stop_actor
 from ..clock import Timer
-from ..data.chat import new_id
 from ..errors import ActorDeadError, SystemDraining
 from ..log import logger
+from .lease_owner import LEASE_SECONDS, LeaseOwner
+from .store_access import StoreAccess
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from .store_access import StoreAccess
 
-__all__ = ["LEASE_SECONDS", "Busy", "Lease", "LeaseKeeper", "is_gone", "keeper_of"]
-
-LEASE_SECONDS: Final = 30.0
-"""How long a lease is good for. It is prolonged three times as often."""
+__all__ = ["Busy", "Lease", "LeaseKeeper", "SystemLeases", "leases_of"]
 
 PREEMPT_SECONDS: Final = 1.0
-"""How often whoever has a turn of a session looks whether somebody in another process wants it at once."""
+"""How often the holder of a session's turn looks in the store whether another process wants it at once."""
 
-# Seconds after which it is tried again to prolong, if that has failed; and for so long before its end a lease counts as lost.
-_AGAIN: Final = 1.0
-# Seconds after which somebody who waits for another process looks again: twice as long each time.
+# Seconds until a renewal that has failed is tried again. A lease that cannot be prolonged counts as lost so long before it expires.
+_RETRY_SECONDS: Final = 1.0
+# Seconds until a lease that another process has is tried again: twice as long each time.
 _FIRST_LOOK: Final = 0.01
 _LAST_LOOK: Final = 0.5
-# Who may wait for one turn in one system: more is somebody who sends without end.
+# How many may wait for one turn in one system. If there are more, a caller sends without end.
 _MOST_WAITING: Final = 1_000
-_LEFT: Final = "the system was left while somebody in it waited for a lease, or for the turn of a session."
+_LEFT: Final = "the system was left before the lease, or the turn of a session, that something in it waited for was free."
 
 Busy: TypeAlias = Literal["queue", "reject", "preempt"]
 
 
 class Lease:
-    """What one run has, or waits for: a lease."""
+    """One lease that a run has, or waits for."""
 
-    __slots__ = ("desk", "granted", "key", "leaves", "lost", "preempted", "preempts", "until")
+    __slots__ = ("expires", "granted", "group", "is_returning", "key", "on_lost", "on_wanted", "preempts")
 
-    def __init__(self, lost: Callable[[], object], preempted: Callable[[], object] | None = None, *, preempts: bool = False) -> None:
-        self.lost = lost  # called if somebody else gets it all the same
-        self.preempted = preempted  # called if somebody wants it at once; None if nobody can, or it was called
-        self.preempts = preempts  # whether it wants it at once
-        self.until: float | None = None  # by the system's clock, when it may expire; None if it is not there yet, or not any more
-        self.leaves = False  # whether it is being given back
-        self.desk: StoreLeases  # whose it is, and under which key
+    def __init__(self, on_lost: Callable[[], object], on_wanted: Callable[[], object] | None = None, *, preempts: bool = False) -> None:
+        self.on_lost = on_lost  # called if another process may have it by now
+        self.on_wanted = on_wanted  # called once, if another run wants it at once; None if none can, or it was called
+        self.preempts = preempts  # whether it is wanted at once here
+        self.expires: float | None = None  # by the system's clock; None before it is acquired, and after it was lost or given back
+        self.is_returning = False  # whether it is being given back
+        self.group: StoreLeases
         self.key: str
-        self.granted: asyncio.Future[bool]  # set when it is its turn, if it has to wait
+        self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left
 
-    def is_in_place(self) -> bool:
-        return self.desk.holds.get(self.key) is self
+    def is_current(self) -> bool:
+        return self.group.by_key.get(self.key) is self
 
     def preempt(self) -> None:
-        """Somebody wants it at once. That is said once: the second time would cut short what is done to end in order."""
-        preempted, self.preempted = self.preempted, None
-        if preempted is not None:
-            preempted()
+        """Report that it is wanted at once. Only the first time: a second one would cut short the orderly end of the run."""
+        on_wanted, self.on_wanted = self.on_wanted, None
+        if on_wanted is not None:
+            on_wanted()
 
     def lose(self) -> None:
-        """Somebody else may have it by now."""
-        self.until = None
-        self.lost()
+        """Another process may have it by now."""
+        self.expires = None
+        self.on_lost()
 
 
-class StoreLeases:
-    """The leases of one system in one store. Two stores may be one database: so each desk has a name of its own there."""
+class StoreLeases(LeaseOwner):
+    """The leases of one system in one store."""
 
-    __slots__ = ("__weakref__", "holds", "late", "looking", "owner", "renewing", "store_access", "waiting")
+    __slots__ = ("by_key", "is_late", "is_looking", "is_renewing", "store_access", "waiting")
 
     def __init__(self, store_access: StoreAccess) -> None:
+        super().__init__()
         self.store_access = store_access
-        self.owner = f"{_process(os.getpid())}/{new_id()}"
-        self.holds: dict[str, Lease] = {}
-        self.waiting: dict[str, deque[Lease]] = {}  # who wants one of those next
-        self.renewing = False  # whether the store is being asked to prolong them
-        self.late = False  # whether it did not do so the last time
-        self.looking = False  # whether it is being asked who wants one at once
-        _store_leases[self.owner] = self
+        self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
+        self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
+        self.is_renewing = False  # whether the store is being asked to prolong them
+        self.is_late = False  # whether the last renewal has failed, or is still under way
+        self.is_looking = False  # whether the store is being asked which of them another process wants at once
+
+    def has(self, key: str) -> bool:
+        return key in self.by_key
 
     def grant_next(self, key: str) -> bool:
-        """Let the next one have it that waits for it here. Returns False if nobody does."""
+        """Pass a lease on to the next one that waits for it here. Returns False if none does."""
         waiting = self.waiting.get(key)
         if not waiting:
             return False
-        lease = self.holds[key] = waiting.popleft()
+        lease = self.by_key[key] = waiting.popleft()
         if not waiting:
             del self.waiting[key]
         if not lease.granted.done():
@@ -107,155 +102,207 @@ class StoreLeases:
         return True
 
     def is_wanted(self, key: str) -> bool:
-        """Whether somebody who waits for it here wants it at once."""
+        """Whether one that waits here for that lease wants it at once."""
         return any(lease.preempts for lease in self.waiting.get(key, ()))
 
     def may_be_wanted(self) -> bool:
-        return any(lease.preempted is not None for lease in self.holds.values())
-
-
-# Those of this process, by their names; and the keepers, by the ids of their systems.
-_store_leases: Final[WeakValueDictionary[str, StoreLeases]] = WeakValueDictionary()
-_keepers: Final[WeakValueDictionary[int, LeaseKeeper]] = WeakValueDictionary()
+        return any(lease.on_wanted is not None for lease in self.by_key.values())
 
 
 class LeaseKeeper(Actor):
-    """Prolongs the leases of one system's runs. It is there while there is one."""
+    """Ties `SystemLeases` to the life of its system, and nothing else: an actor that is there while there are leases.
 
-    __slots__ = ("_looking", "_store_leases", "_timer")
+    Its mailbox takes the leases whose holders cannot wait until they are given back; its stop is how the others hear that the system is left.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_leases",)
+
+    def __init__(self, leases: SystemLeases) -> None:
         super().__init__()
-        self._store_leases: dict[StoreAccess, StoreLeases] = {}  # where there is a lease
-        self._timer: Timer | None = None
-        self._looking: Timer | None = None
+        self._leases: SystemLeases | None = leases
+        leases.keeper = self
 
-    async def take(self, store_access: StoreAccess, key: str, lost: Callable[[], object]) -> bool:
-        """Take a lease, and keep it. `lost` is called if somebody else gets it all the same. Returns False if somebody else has it."""
-        return await self._take(store_access, key, Lease(lost), "", "reject")
+    def leases_in(self, system: Host) -> SystemLeases | None:
+        """What it keeps; None if that is of another system, or about to end."""
+        return self._leases if self._cell.system is system and not self._cell.closing else None
+
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have a store do something, in a task of the system."""
+        self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context)
+
+    def leave(self) -> None:
+        """There is no lease any more."""
+        stop_actor(self._cell)
+
+    async def on_receive(self, lease: Lease) -> None:
+        if self._leases is not None:
+            await self._leases.release(lease)
+
+    def on_stop(self) -> None:
+        leases, self._leases = self._leases, None  # so that the two do not keep each other
+        if leases is not None:
+            leases.close()
+
+
+# By the ids of their systems. One that has ended may be here until it is collected, or under the id of a new system.
+_keepers: Final[WeakValueDictionary[int, LeaseKeeper]] = WeakValueDictionary()
+
+
+class SystemLeases:
+    """The leases of one system: takes, prolongs and gives them back. A plain object, to be called on the system's loop; `LeaseKeeper` is its actor."""
+
+    __slots__ = ("_by_store", "_clock", "_look_timer", "_loop", "_renew_timer", "keeper")
+
+    def __init__(self, system: Host) -> None:
+        self._clock = system.clock
+        self._loop = system.loop
+        self._by_store: dict[StoreAccess, StoreLeases] = {}  # where there is a lease
+        self._renew_timer: Timer | None = None
+        self._look_timer: Timer | None = None
+        self.keeper: LeaseKeeper
+        system.spawn_own(LeaseKeeper, (self,), None, None)
+
+    async def take(self, store_access: StoreAccess, key: str, on_lost: Callable[[], object]) -> bool:
+        """Take a lease, and prolong it until it is given back. Returns False if another run or process has it. `on_lost` is called if it is lost later."""
+        return await self._take(store_access, key, Lease(on_lost), "", "reject")
 
     async def take_turn(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
-        """Take a lease when it is one's turn. Returns False if somebody else has it, and one does not want to wait."""
+        """Take a lease when its turn has come. Returns False if there is one in front, and `busy` says not to wait."""
         if not await self._take(store_access, key, lease, mark, busy):
             return False
-        self._watch()
-        if lease.desk.is_wanted(key):
+        self._set_look_timer()
+        if lease.group.is_wanted(key):
             lease.preempt()
         return True
 
     async def still_has(self, store_access: StoreAccess, key: str, *, ask: bool = True) -> bool:
-        """Whether a lease is still there. The store is asked; or only if that is not certain: this process may have slept."""
+        """Whether a lease is still there. Without `ask`, the store is asked only if the lease may have expired: this process may have slept."""
         lease = self._find(store_access, key)
-        if lease is not None and lease.until is not None and not ask and self._cell.system.clock.monotonic() < lease.until:
+        if lease is not None and lease.expires is not None and not ask and self._clock.monotonic() < lease.expires:
             return True
-        return lease is not None and bool(await store_access.renew([key], lease.desk.owner))
+        return lease is not None and bool(await store_access.renew([key], lease.group.owner_id))
 
     async def give_back(self, store_access: StoreAccess, key: str) -> None:
-        """Let go of a lease: to whoever waits for it here, or else to all. That of one who cannot reach the store expires by itself."""
+        """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, it expires."""
         lease = self._find(store_access, key)
-        if lease is not None and not lease.leaves:
-            lease.leaves = True
-            await self.on_receive(lease)
+        if lease is not None and not lease.is_returning:
+            lease.is_returning = True
+            await self.release(lease)
 
     def abandon(self, store_access: StoreAccess, key: str) -> None:
-        """The same, of one that has ended otherwise than it should, and cannot wait."""
+        """Give a lease back without waiting for that."""
         lease = self._find(store_access, key)
-        if lease is not None and not lease.leaves:
-            lease.leaves = True
+        if lease is not None and not lease.is_returning:
+            lease.is_returning = True
             with contextlib.suppress(ActorDeadError):
-                self.actor_ref.tell(lease)
+                self.keeper.actor_ref.tell(lease)
 
-    async def on_receive(self, lease: Lease) -> None:
-        """Somebody leaves his place."""
-        lease.until = None
-        if not lease.is_in_place() or lease.desk.grant_next(lease.key):
+    async def release(self, lease: Lease) -> None:
+        """Pass on a lease that is being given back."""
+        lease.expires = None
+        if not lease.is_current() or lease.group.grant_next(lease.key):
             return
         try:
-            await lease.desk.store_access.release(lease.key, lease.desk.owner)
+            await lease.group.store_access.release(lease.key, lease.group.owner_id)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its lease expires
             logger.warning("The lease %r could not be given back, and expires in %g s: %s", lease.key, LEASE_SECONDS, error)
         finally:
-            self._pass_on(lease)
+            self._remove(lease)
 
-    def _pass_on(self, lease: Lease) -> None:
-        desk = lease.desk
-        if not lease.is_in_place() or desk.grant_next(lease.key):
+    def close(self) -> None:
+        """The system is left, or there is no lease any more."""
+        for timer in filter(None, (self._renew_timer, self._look_timer)):
+            timer.cancel()
+        for group in self._by_store.values():
+            for lease in (lease for waiting in group.waiting.values() for lease in waiting):
+                if not lease.granted.done():
+                    lease.granted.set_result(False)
+            group.by_key.clear()
+            group.waiting.clear()
+        self._by_store.clear()
+
+    def _remove(self, lease: Lease) -> None:
+        """Forget a lease, unless another one waits for it by now."""
+        group = lease.group
+        if not lease.is_current() or group.grant_next(lease.key):
             return
-        del desk.holds[lease.key]
-        if not desk.holds:
-            del self._store_leases[desk.store_access]
-        if not self._store_leases:
-            stop_actor(self._cell)
+        del group.by_key[lease.key]
+        if not group.by_key:
+            del self._by_store[group.store_access]
+        if not self._by_store:
+            self.keeper.leave()
 
     def _find(self, store_access: StoreAccess, key: str) -> Lease | None:
-        return self._store_leases[store_access].holds.get(key) if store_access in self._store_leases else None
+        return self._by_store[store_access].by_key.get(key) if store_access in self._by_store else None
+
+    # --- taking ---
 
     async def _take(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
-        desk = lease.desk = self._store_leases.get(store_access) or self._store_leases.setdefault(store_access, StoreLeases(store_access))
+        group = lease.group = self._by_store.get(store_access) or self._by_store.setdefault(store_access, StoreLeases(store_access))
         lease.key = key
-        if key not in desk.holds:
-            desk.holds[key] = lease  # before it is taken, so that it never seems to be nobody's
+        if key not in group.by_key:
+            group.by_key[key] = lease  # before it is acquired: from then on `is_gone` must not take its owner for gone
         elif not await self._queue(lease, busy):
             return False
         try:
             taken = await self._acquire(lease) or (busy != "reject" and await self._compete(lease, mark, busy))
         except BaseException:
-            self.abandon(store_access, key)  # the store may have it all the same
+            self.abandon(store_access, key)  # the store may have granted it all the same
             raise
         if not taken:
-            self._pass_on(lease)
+            self._remove(lease)
         return taken
 
     async def _queue(self, lease: Lease, busy: Busy) -> bool:
-        """Wait until those in front have had their turns. Who does not want to wait does so only for one that is leaving."""
-        desk, key = lease.desk, lease.key
-        waiting, at_work = desk.waiting.get(key, ()), desk.holds[key]
-        if len(waiting) >= _MOST_WAITING or (busy == "reject" and (waiting or not at_work.leaves)):
+        """Wait until those in front have had their turns. With `busy="reject"`, wait only for a single one that is giving it back."""
+        group, key = lease.group, lease.key
+        waiting, current = group.waiting.get(key, ()), group.by_key[key]
+        if len(waiting) >= _MOST_WAITING or (busy == "reject" and (waiting or not current.is_returning)):
             return False
-        lease.granted = self._cell.system.loop.create_future()
-        desk.waiting.setdefault(key, deque()).append(lease)
+        lease.granted = self._loop.create_future()
+        group.waiting.setdefault(key, deque()).append(lease)
         if lease.preempts:
-            at_work.preempt()
+            current.preempt()
         try:
             if not await lease.granted:
                 raise SystemDraining(_LEFT)
         except asyncio.CancelledError:
-            line = desk.waiting.get(key, deque())
-            if lease.is_in_place():
-                self.abandon(desk.store_access, key)  # it was granted in this very moment
+            line = group.waiting.get(key, deque())
+            if lease.is_current():
+                self.abandon(group.store_access, key)  # it was granted at this very moment
             elif lease in line:
                 line.remove(lease)
             if not line:
-                desk.waiting.pop(key, None)
+                group.waiting.pop(key, None)
             raise
         return True
 
     async def _acquire(self, lease: Lease) -> bool:
-        desk, started = lease.desk, self._cell.system.clock.monotonic()
-        taken = await desk.store_access.acquire(lease.key, desk.owner)
-        if not lease.is_in_place():
+        group, started = lease.group, self._clock.monotonic()
+        taken = await group.store_access.acquire(lease.key, group.owner_id)
+        if not lease.is_current():
             if taken:
-                await desk.store_access.release(lease.key, desk.owner)
+                await group.store_access.release(lease.key, group.owner_id)
             raise SystemDraining(_LEFT)
         if taken:
-            lease.until = started + LEASE_SECONDS
-            self._wait()
+            lease.expires = started + LEASE_SECONDS
+            self._set_renew_timer()
         return taken
 
     async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:
-        """Wait until another process gives it back."""
-        store_access, key = lease.desk.store_access, lease.key
-        asked: str | None = None  # who was asked to end at once
+        """Wait until another process gives it back. `mark` is the key that asks its holder to do so at once."""
+        store_access, key = lease.group.store_access, lease.key
+        asked: str | None = None  # the holder that was asked
         delay = _FIRST_LOOK
         try:
             while True:
-                if busy == "preempt" or lease.desk.is_wanted(key):
+                if busy == "preempt" or lease.group.is_wanted(key):
                     holder = await store_access.holder(key)
                     if holder is not None and (holder != asked or await store_access.get(mark) is None):
-                        asked = holder  # before it is written: it is taken back in any case
+                        asked = holder  # before the mark is written: it may be written even if that fails, and has to be deleted
                         await store_access.set(mark, holder.encode())
                 waited = asyncio.Event()
-                timer = self._cell.system.clock.call_later(delay, waited.set)
+                timer = self._clock.call_later(delay, waited.set)
                 try:
                     await waited.wait()
                 finally:
@@ -267,134 +314,83 @@ class LeaseKeeper(Actor):
             if asked is not None:
                 try:
                     await store_access.delete(mark)
-                except Exception as error:  # noqa: BLE001 -- it costs nobody the turn
-                    logger.warning("That somebody wants the lease %r could not be taken back: %s", key, error)
+                except Exception as error:  # noqa: BLE001 -- the turn is not lost because of that
+                    logger.warning("The request for the lease %r could not be taken back: %s", key, error)
 
-    # --- keeping ---
+    # --- prolonging ---
 
-    def _wait(self) -> None:
-        if self._timer is None and self._store_leases:
-            late = any(desk.late for desk in self._store_leases.values())
-            self._timer = self._cell.system.clock.call_later(_AGAIN if late else LEASE_SECONDS / 3, self._prolong)
+    def _set_renew_timer(self) -> None:
+        if self._renew_timer is None and self._by_store:
+            is_late = any(group.is_late for group in self._by_store.values())
+            self._renew_timer = self._clock.call_later(_RETRY_SECONDS if is_late else LEASE_SECONDS / 3, self._prolong)
 
     def _prolong(self) -> None:
-        """Have each store prolong its leases; by themselves, because one that does not answer must cost nobody those in the others."""
-        self._timer = None
-        now = self._cell.system.clock.monotonic()
-        for desk in self._store_leases.values():
-            desk.late = desk.late or desk.renewing
-            if desk.late:
-                for lease in desk.holds.values():
-                    if lease.until is not None and lease.until - now <= _AGAIN:
+        """Have each store prolong its leases, each in a task of its own: one that does not answer must not cost the leases in the others."""
+        self._renew_timer = None
+        now = self._clock.monotonic()
+        for group in self._by_store.values():
+            group.is_late = group.is_late or group.is_renewing
+            if group.is_late:
+                for lease in group.by_key.values():
+                    if lease.expires is not None and lease.expires - now <= _RETRY_SECONDS:
                         lease.lose()
-            holds = [lease for lease in desk.holds.values() if lease.until is not None]
-            if holds and not desk.renewing:
-                desk.renewing = True
-                self._begin(self._renew(desk, holds))
-        self._wait()
+            leases = [lease for lease in group.by_key.values() if lease.expires is not None]
+            if leases and not group.is_renewing:
+                group.is_renewing = True
+                self.keeper.run_task(self._renew(group, leases))
+        self._set_renew_timer()
 
-    async def _renew(self, desk: StoreLeases, holds: list[Lease]) -> None:
-        started = self._cell.system.clock.monotonic()
+    async def _renew(self, group: StoreLeases, leases: list[Lease]) -> None:
+        started = self._clock.monotonic()
         try:
-            still = set(await desk.store_access.renew([lease.key for lease in holds], desk.owner))
-        except Exception as error:  # noqa: BLE001 -- whatever a store raises, nobody else must suffer from it
-            logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(holds), error)
-            desk.late = True
+            still = set(await group.store_access.renew([lease.key for lease in leases], group.owner_id))
+        except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
+            logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(leases), error)
+            group.is_late = True
         else:
-            desk.late = False
-            for lease in holds:
-                if lease.until is None or not lease.is_in_place():
+            group.is_late = False
+            for lease in leases:
+                if lease.expires is None or not lease.is_current():
                     continue  # it was given back meanwhile, and may have been taken anew
                 if lease.key in still:
-                    lease.until = started + LEASE_SECONDS
+                    lease.expires = started + LEASE_SECONDS
                 else:
                     lease.lose()
         finally:
-            desk.renewing = False
+            group.is_renewing = False
 
-    def _watch(self) -> None:
-        if self._looking is None and any(desk.may_be_wanted() for desk in self._store_leases.values()):
-            self._looking = self._cell.system.clock.call_later(PREEMPT_SECONDS, self._look)
+    # --- being asked by another process ---
+
+    def _set_look_timer(self) -> None:
+        if self._look_timer is None and any(group.may_be_wanted() for group in self._by_store.values()):
+            self._look_timer = self._clock.call_later(PREEMPT_SECONDS, self._look)
 
     def _look(self) -> None:
-        self._looking = None
-        for desk in self._store_leases.values():
-            if desk.may_be_wanted() and not desk.looking:
-                desk.looking = True
-                self._begin(self._look_for_others(desk))
-        self._watch()
+        self._look_timer = None
+        for group in self._by_store.values():
+            if group.may_be_wanted() and not group.is_looking:
+                group.is_looking = True
+                self.keeper.run_task(self._look_for_others(group))
+        self._set_look_timer()
 
-    async def _look_for_others(self, desk: StoreLeases) -> None:
+    async def _look_for_others(self, group: StoreLeases) -> None:
         try:
-            for key, mark in await desk.store_access.wanted_sessions():
-                lease = desk.holds.get(key)
-                if lease is not None and await desk.store_access.get(mark) == desk.owner.encode():
-                    await desk.store_access.delete(mark)  # who still waits says so again; one who was lost ends no other turn
+            for key, mark in await group.store_access.wanted_sessions():
+                lease = group.by_key.get(key)
+                if lease is not None and await group.store_access.get(mark) == group.owner_id.encode():
+                    await group.store_access.delete(mark)  # a process that still waits writes it again; the mark of a lost one must not end a later turn
                     lease.preempt()
         except Exception as error:  # noqa: BLE001 -- as above
             logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
         finally:
-            desk.looking = False
-
-    def _begin(self, work: Any) -> None:
-        self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context)
-
-    def on_stop(self) -> None:
-        for timer in filter(None, (self._timer, self._looking)):
-            timer.cancel()
-        for desk in self._store_leases.values():
-            for lease in (lease for waiting in desk.waiting.values() for lease in waiting):
-                if not lease.granted.done():
-                    lease.granted.set_result(False)
-            desk.holds.clear()
-            desk.waiting.clear()
-        self._store_leases.clear()
+            group.is_looking = False
 
 
-def keeper_of(system: Host) -> LeaseKeeper:
-    """The one of that system. To be used at once: it ends when it holds nothing."""
+def leases_of(system: Host) -> SystemLeases:
+    """The leases of that system. To be used at once: the object is replaced when there was no lease for a moment."""
     keeper = _keepers.get(id(system))
-    if keeper is None or keeper._cell.system is not system or keeper._cell.closing:
-        keeper = _keepers[id(system)] = cast("LeaseKeeper", system.spawn_own(LeaseKeeper, (), None, None)._cell.actor)
-    return keeper
-
-
-def is_gone(owner: str, key: str) -> bool:
-    """Whether it is certain that this owner does not work on that any more."""
-    process, _, _ = owner.rpartition("/")
-    this = _process(os.getpid())
-    if process == this:  # of one that it was forked from it has keepers, too, which know nothing any more
-        desk = _store_leases.get(owner)
-        return desk is None or key not in desk.holds
-    host, _, rest = process.partition("/")
-    here, _, _ = this.partition("/")
-    if host != here:
-        return False  # of another machine nothing is certain
-    pid, _, started = rest.partition("/")
-    return not pid.isdigit() or _started(int(pid)) != started
-
-
-@lru_cache(maxsize=1)  # of this process: one that was forked has another number
-def _process(pid: int) -> str:
-    """A name that no other process ever has: what machine or container it is in, its number there, and when it began."""
-    return f"{_machine()}/{pid}/{_started(pid)}"
-
-
-def _machine() -> str:
-    parts = [socket.gethostname()]
-    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        try:
-            parts.append(str(Path(path).readlink()) if path.endswith("pid") else Path(path).read_text(encoding="ascii").strip())
-        except OSError:
-            parts.append("")
-    return "|".join(parts).replace("/", "_")
-
-
-def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did; nothing if there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
+    leases = None if keeper is None else keeper.leases_in(system)
+    if leases is None:
+        leases = SystemLeases(system)
+        _keepers[id(system)] = leases.keeper
+    return leases

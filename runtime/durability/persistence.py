@@ -20,7 +20,7 @@ from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageErro
 from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
 from .image import FORMAT, check_format, draw, rebuild
 from .journal import Journal, replay
-from .leases import LeaseKeeper, keeper_of
+from .leases import SystemLeases, leases_of
 from .long_history import Segments
 from .store_access import RESERVED, StoreAccess, answered_key, journal_key, lease_key, open_key
 
@@ -57,8 +57,8 @@ class RunPersistence:
         "_head",
         "_image_covers_journal",
         "_is_lost",
-        "_keeper",
-        "_leased",
+        "_lease_key",
+        "_leases",
         "_lost",
         "_number",
         "_open_until",
@@ -91,8 +91,8 @@ class RunPersistence:
         self._answer: str | None = None  # what says that the interrupt was answered from which it is to go on
         self._answering: str | None = None  # the same, since it does: its first step writes that
         self._save_in_progress = False  # whether the journal says more of saves than there are
-        self._keeper: LeaseKeeper | None = None
-        self._leased: str | None = None  # the lease that is held
+        self._leases: SystemLeases | None = None
+        self._lease_key: str | None = None  # the lease that is held
         self._is_lost = False  # whether somebody else has it now
         self._lost: Callable[[], object] | None = None  # who is to know of that
         self._opened = False  # whether it says in the store that the run is not finished
@@ -117,10 +117,10 @@ class RunPersistence:
     async def lease(self, system: Host) -> bool:
         """Be the one who works on this run. Returns False if somebody else is."""
         key = lease_key(self.run_id)
-        self._keeper = keeper_of(system)
+        self._leases = leases_of(system)
         self._clock = system.clock
-        taken = await self._keeper.take(self.store_access, key, self._lose)
-        self._leased = key if taken else None
+        taken = await self._leases.take(self.store_access, key, self._lose)
+        self._lease_key = key if taken else None
         return taken
 
     def when_lost(self, lost: Callable[[], object]) -> None:
@@ -298,7 +298,7 @@ class RunPersistence:
 
     async def _check(self) -> None:
         """Raise, if somebody else may work on it by now: then nothing may be written any more."""
-        if self._leased is None or self._keeper is None or await self._keeper.still_has(self.store_access, self._leased, ask=False):
+        if self._lease_key is None or self._leases is None or await self._leases.still_has(self.store_access, self._lease_key, ask=False):
             return
         self._lose()
         msg = f"run {self.run_id} is not this process's any more: its lease has expired meanwhile, and somebody else may continue it."
@@ -368,20 +368,20 @@ class RunPersistence:
 
     async def close(self) -> None:
         """Work on it no more."""
-        key, self._leased = self._leased, None
-        if key is not None and self._keeper is not None:
-            await self._keeper.give_back(self.store_access, key)
+        key, self._lease_key = self._lease_key, None
+        if key is not None and self._leases is not None:
+            await self._leases.give_back(self.store_access, key)
 
     def abandon(self) -> None:
         """The same, of a run that has ended otherwise than it should: there is no time to wait."""
-        key, self._leased = self._leased, None
-        if key is not None and self._keeper is not None:
-            self._keeper.abandon(self.store_access, key)
+        key, self._lease_key = self._lease_key, None
+        if key is not None and self._leases is not None:
+            self._leases.abandon(self.store_access, key)
 
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""
-        return self._leased is not None or self._opened
+        return self._lease_key is not None or self._opened
 
 
 def _at_work(state: RunState) -> list[Invocation]:

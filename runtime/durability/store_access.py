@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import CheckpointError, StoreError, UsageError, text_of
 from ..stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
-from .leases import LEASE_SECONDS, is_gone
+from .lease_owner import LEASE_SECONDS, is_gone
 
 __all__ = ["RESERVED", "StoreAccess", "answered_key", "history_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
 

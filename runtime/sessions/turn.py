@@ -14,7 +14,7 @@ from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
 from ..data.agent_input import AgentInput
 from ..durability.journal import kept_value
-from ..durability.leases import Busy, Lease, LeaseKeeper, keeper_of
+from ..durability.leases import Busy, Lease, SystemLeases, leases_of
 from ..durability.store_access import StoreAccess, preempt_key, session_key
 from ..errors import ResumeError, SessionBusy
 from .session_log import SessionLog, note_record, turn_record
@@ -34,13 +34,13 @@ _MISSING: Final = object()
 class Turn:
     """The turn of one run."""
 
-    __slots__ = ("_access", "_before", "_busy", "_keeper", "_policy", "_start", "is_pending", "session_id")
+    __slots__ = ("_access", "_before", "_busy", "_leases", "_policy", "_start", "is_pending", "session_id")
 
     def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
         self._access = store_access
         self._busy = busy
         self._policy = policy  # None: for one that goes on, and has been given all that it needs
-        self._keeper: LeaseKeeper | None = None  # while it is its turn
+        self._leases: SystemLeases | None = None  # while it is its turn
         self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
         self._start: int | None = None  # how much of the run is in the session; None until that is known
         self.session_id = session_id
@@ -85,17 +85,17 @@ class Turn:
     async def _take(self, system: Host, stop: Callable[[CancelRun], object]) -> list[bytes]:
         session_id, busy = self.session_id, self._busy
         key = session_key(session_id)
-        keeper = keeper_of(system)
+        leases = leases_of(system)
         lease = Lease(
             partial(stop, LOST),
             partial(stop, CancelRun("a newer message of its session goes first", begins_first=True)),
             preempts=busy == "preempt",
         )
-        if not await keeper.take_turn(self._access, key, lease, preempt_key(session_id), busy):
+        if not await leases.take_turn(self._access, key, lease, preempt_key(session_id), busy):
             instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
             msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
             raise SessionBusy(msg)
-        self._keeper = keeper
+        self._leases = leases
         return await self._access.read(key)
 
     def _read(self, records: list[bytes]) -> SessionLog:
@@ -106,7 +106,7 @@ class Turn:
     async def end(self, state: RunState, *, keep: bool) -> None:
         """Put what came of it into the session, and let the next one have the turn."""
         try:
-            if keep and self._start is not None and state.new_input_count is not None and self._keeper is not None:
+            if keep and self._start is not None and state.new_input_count is not None and self._leases is not None:
                 given = state.input.messages
                 said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
                 record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict())
@@ -119,8 +119,8 @@ class Turn:
 
     async def _check_turn(self) -> None:
         """Raise, if somebody else has it by now."""
-        assert self._keeper is not None
-        if not await self._keeper.still_has(self._access, session_key(self.session_id)):
+        assert self._leases is not None
+        if not await self._leases.still_has(self._access, session_key(self.session_id)):
             why = "because the store could not be reached for too long: what was said in it is not in the session"
             msg = f"the turn of session {self.session_id!r} was lost, {why}."
             raise ResumeError(msg)
@@ -135,15 +135,15 @@ class Turn:
 
     async def release(self) -> None:
         """Let the next one have the turn."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            await keeper.give_back(self._access, session_key(self.session_id))
+        leases, self._leases = self._leases, None
+        if leases is not None:
+            await leases.give_back(self._access, session_key(self.session_id))
 
     def abandon(self) -> None:
         """The same, where there is no time to wait."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.abandon(self._access, session_key(self.session_id))
+        leases, self._leases = self._leases, None
+        if leases is not None:
+            leases.abandon(self._access, session_key(self.session_id))
 
 
 def _same(one: Any, two: Any) -> bool:
