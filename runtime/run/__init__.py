@@ -2,6 +2,7 @@
 
 Owns the single writer of a run and everything that only it decides. Its files, each importing only from those above it:
 
+    run_options     what a run may be given beside its messages, as types
     stream          events on their way to the consumer
     run_record      what is known of a run, between its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, shown

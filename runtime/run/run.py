@@ -27,6 +27,7 @@ from .run_record import RunRecord
 if TYPE_CHECKING:
     from ..actor.ref import ActorRef
     from ..system.system import ActorSystem
+    from .run_supervisor import RunSupervisor
 
 __all__ = ["CancelHandle", "Run"]
 
@@ -54,7 +55,7 @@ class Run:
         context: RunContext,
         record: RunRecord,
         choose_system: Callable[[], ActorSystem],
-        launch: Callable[[ActorSystem], ActorRef[Any]],
+        launch: Callable[[ActorSystem], ActorRef[RunSupervisor]],
         checkpoint_of: Callable[[], str] | None = None,
     ) -> None:
         self._context = context
@@ -62,8 +63,8 @@ class Run:
         self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
         self._record = record
         self._choose_system = choose_system  # where it is to run, once somebody looks
-        self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
-        self._supervisor: ActorRef[Any] | None = None
+        self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
+        self._supervisor: ActorRef[RunSupervisor] | None = None
         self._iterated = False
         self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to look
 
@@ -128,7 +129,7 @@ class Run:
 
     # --- the end ---
 
-    def __await__(self) -> Generator[Any, None, RunResult]:
+    def __await__(self) -> Generator[object, None, RunResult]:
         system = self._started_system()
         here = get_ident() == system.dispatcher.thread or self._record.result is not None
         return (self._finished() if here else self._on_its_loop(self._finished)).__await__()
@@ -326,7 +327,7 @@ class CancelHandle:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def __await__(self) -> Generator[Any, None, bool]:
+    def __await__(self) -> Generator[object, None, bool]:
         return self._was_cancelled().__await__()
 
     async def _was_cancelled(self) -> bool:
