@@ -19,16 +19,7 @@ from ..runtime.agent.context import AgentContext
 from ..runtime.data.agent_input import AgentInput
 from .agent import Agent, set_sub_agents
 from .chat_agent.chat_model_agent import ChatModelAgent
-from .guardrail import (
-    GuardrailFunctionOutput,
-    InputGuardrail,
-    OutputGuardrail,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrailData,
-    ToolOutputGuardrailData,
-    input_guardrail,
-    output_guardrail,
-)
+from .guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, output_guardrail
 from .handoffs.filters import RECOMMENDED_PROMPT_PREFIX, compose, keep_last, prompt_with_handoff_instructions, redact, remove_all_tools, summarize
 from .handoffs.handoff import Handoff, handoff
 from .handoffs.items import HandoffInputData, Item
@@ -39,6 +30,7 @@ from .tools.approval import ApprovalRequest, Approve, Deny
 from .tools.strict_schema import ensure_strict_json_schema
 from .tools.tool import Tool, tool
 from .tools.tool_context import ToolContext
+from .tools.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailData, ToolOutputGuardrailData
 from .workflow import Loop, Parallel, Sequential
 
 __all__ = [

@@ -7,8 +7,8 @@ it may be run any number of times at once, in any number of trees.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar
 
 from ..runtime.actor.supervision import Restart
 from ..runtime.agent.context import AgentContext
@@ -23,11 +23,20 @@ from ..runtime.errors import UsageError
 if TYPE_CHECKING:
     from .tools.tool import Tool
 
-__all__ = ["Agent", "set_sub_agents"]
+__all__ = ["Agent", "AgentOptions", "set_sub_agents"]
 
 A = TypeVar("A", bound="Agent")
 
 _POLICIES = frozenset(("lane", "run_path", "isolated", "input_only"))
+
+
+class AgentOptions(TypedDict, total=False):
+    """What every kind of agent takes beside its name, description and sub-agents. Write `**options: Unpack[AgentOptions]` where yours passes them on."""
+
+    disallow_transfer_to_parent: bool
+    history: HistoryPolicy | HistoryRewriter | None
+    hooks: AgentHooks | None
+    on_failure: Restart | None
 
 
 class Agent:
@@ -101,7 +110,7 @@ class Agent:
         *,
         name: str | None = None,
         description: str | None = None,
-        parameters: Any = None,
+        parameters: Mapping[str, Any] | type | None = None,
         full_history: bool = False,
         emit_events: bool = False,
     ) -> Tool:
@@ -125,7 +134,7 @@ def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
     return agent.with_sub_agents(sub_agents)
 
 
-def _checked(name: str, sub_agents: Any) -> tuple[Any, ...]:
+def _checked(name: str, sub_agents: Iterable[Agent]) -> tuple[Agent, ...]:
     if not sub_agents:
         return ()
     if isinstance(sub_agents, Agent):

@@ -1,4 +1,4 @@
-"""Guardrails: functions that look at what goes into an agent, what comes out of it, and at its calls of tools, and may say that it must not be.
+"""Guardrails: functions that look at what goes into an agent, or at what comes out of it, and may say that it must not be.
 
 Owns: what they are, how they are called, and that one which trips ends its agent with `GuardrailTripped`.
 """
@@ -6,28 +6,25 @@ Owns: what they are, how they are called, and that one which trips ends its agen
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from ..runtime.agent.context import AgentContext
 from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.run_context import RunContext
 from ..runtime.agent.tree import Node
-from ..runtime.data.chat import Message, ToolCall
-from ..runtime.errors import GuardrailTripped, UsageError, text_of
+from ..runtime.data.chat import Message
+from ..runtime.errors import GuardrailTripped, UsageError
 from ..runtime.maybe_await import maybe_await
 
 __all__ = [
+    "GuardrailFunction",
     "GuardrailFunctionOutput",
     "InputGuardrail",
     "OutputGuardrail",
-    "ToolGuardrailFunctionOutput",
-    "ToolInputGuardrailData",
-    "ToolOutputGuardrailData",
     "applying",
     "as_guardrails",
     "check_all",
-    "check_tool",
     "for_every_agent",
     "input_guardrail",
     "last_input",
@@ -46,6 +43,10 @@ class GuardrailFunctionOutput:
     tripwire_triggered: bool = False
 
 
+GuardrailFunction: TypeAlias = Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
+"""Is given the run's context, the agent, and what it is asked or ends with; `def` or `async def`."""
+
+
 @dataclass(frozen=True)
 class InputGuardrail:
     """Looks at what a run is asked: `guardrail_function(context, agent, input)`, def or async def.
@@ -54,7 +55,7 @@ class InputGuardrail:
     `every_agent=True` it runs for each agent that takes over, too.
     """
 
-    guardrail_function: Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
+    guardrail_function: GuardrailFunction
     name: str | None = None
     run_in_parallel: bool = True
     every_agent: bool = False
@@ -74,7 +75,7 @@ class OutputGuardrail:
     A run that streams has shown the pieces of a text by then. With `every_agent=True`, at what those end with that take over, too.
     """
 
-    guardrail_function: Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
+    guardrail_function: GuardrailFunction
     name: str | None = None
     every_agent: bool = False
 
@@ -86,7 +87,7 @@ class OutputGuardrail:
         await _run(self.guardrail_function, self.get_name(), "output", context, value)
 
 
-async def _run(function: Callable[..., Any], name: str, what: str, context: AgentContext, value: Any) -> None:
+async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: Any) -> None:
     found = await maybe_await(function(context.run, context.node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
@@ -96,28 +97,41 @@ async def _run(function: Callable[..., Any], name: str, what: str, context: Agen
         raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, run=context.run_id, agent=context.agent_name)
 
 
+class _OutputOptions(TypedDict, total=False):
+    name: str | None
+    every_agent: bool
+
+
+class _InputOptions(_OutputOptions, total=False):
+    run_in_parallel: bool
+
+
 @overload
-def input_guardrail(function: Callable[..., Any], /) -> InputGuardrail: ...
+def input_guardrail(function: GuardrailFunction, /) -> InputGuardrail: ...
 @overload
-def input_guardrail(*, name: str | None = None, run_in_parallel: bool = True, every_agent: bool = False) -> Callable[[Callable[..., Any]], InputGuardrail]: ...
-def input_guardrail(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def input_guardrail(*, name: str | None = None, run_in_parallel: bool = True, every_agent: bool = False) -> Callable[[GuardrailFunction], InputGuardrail]: ...
+def input_guardrail(
+    function: GuardrailFunction | None = None, /, **options: Unpack[_InputOptions]
+) -> InputGuardrail | Callable[[GuardrailFunction], InputGuardrail]:
     """Make an `InputGuardrail` of a function: `@input_guardrail`, or `@input_guardrail(run_in_parallel=False)`."""
     return InputGuardrail(function) if function is not None else lambda given: InputGuardrail(given, **options)
 
 
 @overload
-def output_guardrail(function: Callable[..., Any], /) -> OutputGuardrail: ...
+def output_guardrail(function: GuardrailFunction, /) -> OutputGuardrail: ...
 @overload
-def output_guardrail(*, name: str | None = None, every_agent: bool = False) -> Callable[[Callable[..., Any]], OutputGuardrail]: ...
-def output_guardrail(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def output_guardrail(*, name: str | None = None, every_agent: bool = False) -> Callable[[GuardrailFunction], OutputGuardrail]: ...
+def output_guardrail(
+    function: GuardrailFunction | None = None, /, **options: Unpack[_OutputOptions]
+) -> OutputGuardrail | Callable[[GuardrailFunction], OutputGuardrail]:
     """Make an `OutputGuardrail` of a function: `@output_guardrail`, or `@output_guardrail(every_agent=True)`."""
     return OutputGuardrail(function) if function is not None else lambda given: OutputGuardrail(given, **options)
 
 
-def as_guardrails(given: Iterable[Any], kind: type[G], whose: str) -> tuple[G, ...]:
+def as_guardrails(given: Iterable[G | GuardrailFunction], kind: type[G], whose: str) -> tuple[G, ...]:
     """What was given as an agent's guardrails: such, or plain functions."""
-    found: list[Any] = []
-    make: Callable[[Any], Any] = kind
+    found: list[G] = []
+    make: Callable[[Any], G] = kind  # refuses nothing: what it is given is checked here
     for one in given:
         if not isinstance(one, kind) and (not callable(one) or isinstance(one, type)):
             msg = f"agent {whose!r}: {one!r} is no {kind.__name__}: give a function of (context, agent, value), or {kind.__name__}(function)."
@@ -141,7 +155,7 @@ def names_before(invocation: Invocation) -> tuple[str, ...]:
 
 def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[Any]]:
     """The guardrails that are for every agent to come: by their kind, and the name of the agent whose they are."""
-    found: dict[tuple[Kind, str], list[Any]] = {}
+    found: dict[tuple[Kind, str], list[Any]] = {}  # guardrails of the kind that the key says
     kinds: tuple[Kind, Kind] = ("input_guardrails", "output_guardrails")
     for other in (one for tree in node.root.trees() for one in tree.walk()):
         for kind in kinds:
@@ -151,7 +165,7 @@ def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[Any]]:
     return found
 
 
-def applying(own: Sequence[Any], kind: Kind, before: Sequence[str], everywhere: Mapping[tuple[Kind, str], Sequence[Any]]) -> list[Any]:
+def applying(own: Sequence[G], kind: Kind, before: Sequence[str], everywhere: Mapping[tuple[Kind, str], Sequence[Any]]) -> list[G]:
     """Which guardrails are for an agent now: its own, and those of agents before it that are for every agent."""
     found = [one for one in own if kind == "output_guardrails" or not before or one.every_agent]
     if everywhere:
@@ -160,7 +174,7 @@ def applying(own: Sequence[Any], kind: Kind, before: Sequence[str], everywhere: 
     return found
 
 
-async def check_all(guardrails: Sequence[Any], context: AgentContext, value: Any) -> None:
+async def check_all(guardrails: Sequence[InputGuardrail | OutputGuardrail], context: AgentContext, value: Any) -> None:
     """Run them at once. Raises what the first one raises that trips or fails, and the others are cancelled."""
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)
@@ -168,69 +182,7 @@ async def check_all(guardrails: Sequence[Any], context: AgentContext, value: Any
         await context.at_once([one.run(context, value) for one in guardrails])
 
 
-# --- of tools ---
-
-
-@dataclass(frozen=True)
-class ToolGuardrailFunctionOutput:
-    """What is to become of a call: it is allowed, the model is told something instead, or the agent ends."""
-
-    output_info: Any = None
-    behavior: Literal["allow", "reject", "raise"] = "allow"
-    message: str = ""
-
-    @classmethod
-    def allow(cls, output_info: Any = None) -> Self:
-        return cls(output_info)
-
-    @classmethod
-    def reject_content(cls, message: str, output_info: Any = None) -> Self:
-        """The model is told this, in place of the result."""
-        return cls(output_info, "reject", message)
-
-    @classmethod
-    def raise_exception(cls, output_info: Any = None) -> Self:
-        """The agent ends with `GuardrailTripped`."""
-        return cls(output_info, "raise")
-
-
-@dataclass(frozen=True)
-class ToolInputGuardrailData:
-    """A call that is about to be made."""
-
-    context: RunContext
-    agent: Any
-    call: ToolCall
-
-
-@dataclass(frozen=True)
-class ToolOutputGuardrailData(ToolInputGuardrailData):
-    """A call that was made, and what came of it."""
-
-    output: Any = field(default=None)
-
-
-async def check_tool(guardrails: Sequence[Callable[[Any], Any]], data: ToolInputGuardrailData) -> str | None:
-    """What the model is to be told instead of the result; None if all is well. Raises `GuardrailTripped`."""
-    for one in guardrails:
-        name = getattr(one, "__name__", None) or "guardrail"
-        try:
-            found = await maybe_await(one(data))
-        except Exception as error:
-            msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
-            raise GuardrailTripped(msg, guardrail=name, message=data.call) from error
-        if not isinstance(found, ToolGuardrailFunctionOutput):
-            msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
-            raise UsageError(msg)
-        if found.behavior == "raise":
-            msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
-            raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, message=data.call)
-        if found.behavior == "reject":
-            return found.message
-    return None
-
-
-def last_input(messages: Sequence[Message]) -> Any:
+def last_input(messages: Sequence[Message]) -> str | tuple[Message, ...]:
     """What a guardrail of the input is given: the text, if it is one message of the user's, and else the messages."""
     if len(messages) == 1 and messages[0].role == "user" and isinstance(messages[0].content, str):
         return messages[0].content

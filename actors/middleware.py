@@ -26,22 +26,22 @@ class Middleware:
         super().__init_subclass__(**kwargs)
         cls.overridden = frozenset(name for name in vars(Middleware) if not name.startswith("_") and getattr(cls, name) is not getattr(Middleware, name))
 
-    def before_agent(self, context: AgentContext, input: AgentInput) -> Any:  # noqa: A002 -- what it is
+    def before_agent(self, context: AgentContext, input: AgentInput) -> AgentInput | Awaitable[AgentInput | None] | None:  # noqa: A002 -- what it is
         """Before anything else. Returns the input to go on with, or None to leave it."""
 
-    def after_agent(self, context: AgentContext, message: Message | None) -> Any:
+    def after_agent(self, context: AgentContext, message: Message | None) -> object:
         """After the agent has come to its end; not if it failed, or was interrupted or cancelled."""
 
-    def before_model(self, context: AgentContext, request: ModelRequest) -> Any:
+    def before_model(self, context: AgentContext, request: ModelRequest) -> ModelRequest | Awaitable[ModelRequest | None] | None:
         """Before each call of the model. Returns the request to go on with, or None to leave it."""
 
-    def after_model(self, context: AgentContext, message: Message) -> Any:
+    def after_model(self, context: AgentContext, message: Message) -> Message | Awaitable[Message | None] | None:
         """After each reply of the model. Returns the message to go on with, or None to leave it."""
 
-    async def wrap_model(self, context: AgentContext, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[Message]]) -> Message:
+    def wrap_model(self, context: AgentContext, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[Message]]) -> Awaitable[Message] | Message:
         """Around each call of the model: `await call(request)` makes it, any number of times."""
-        return await call(request)
+        return call(request)
 
-    async def wrap_tool(self, context: ToolContext, tool_call: ToolCall, call: Callable[[ToolCall], Awaitable[Any]]) -> Any:
+    def wrap_tool(self, context: ToolContext, tool_call: ToolCall, call: Callable[[ToolCall], Awaitable[Any]]) -> Any:
         """Around each call of a tool: `await call(tool_call)` makes it. Returns the result."""
-        return await call(tool_call)
+        return call(tool_call)

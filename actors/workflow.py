@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, Unpack
 
 from ..runtime.agent.context import AgentContext
 from ..runtime.agent.history import Lane
@@ -17,7 +17,7 @@ from ..runtime.data.agent_input import AgentInput
 from ..runtime.data.events import AgentEvent, Interrupted
 from ..runtime.data.outcome import Outcome, joined
 from ..runtime.errors import UsageError
-from .agent import Agent
+from .agent import Agent, AgentOptions
 
 __all__ = ["Loop", "Parallel", "Sequential"]
 
@@ -31,7 +31,7 @@ class Sequential(_Workflow):
 
     interrupt_info: ClassVar[str | None] = "Sequential workflow interrupted"
 
-    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Any) -> None:
+    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Unpack[AgentOptions]) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
@@ -54,7 +54,9 @@ class Loop(_Workflow):
 
     interrupt_info: ClassVar[str | None] = "Loop workflow interrupted"
 
-    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Any) -> None:
+    def __init__(
+        self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Unpack[AgentOptions]
+    ) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_iterations < 0:
             msg = f"Loop {name!r}: max_iterations={max_iterations}: give the number of rounds, or 0 for no bound."
@@ -104,7 +106,7 @@ class Parallel(_Workflow):
         sub_agents: Sequence[Agent],
         max_concurrency: int | None = None,
         on_error: Literal["isolate", "cancel"] = "isolate",
-        **agent_options: Any,
+        **agent_options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_concurrency is not None and max_concurrency < 1:

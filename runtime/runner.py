@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from .actor.current import current_system
 from .actor.direct import send_now
@@ -19,7 +19,7 @@ from .agent.run_context import RunContext
 from .agent.run_messages import Open
 from .agent.run_state import RunState
 from .agent.session_values import SessionValues
-from .agent.tree import build_tree
+from .agent.tree import Definition, build_tree
 from .data.agent_input import AgentInput
 from .data.chat import Message, new_id
 from .durability.answers import Answers
@@ -37,11 +37,13 @@ from .run.run_supervisor import Opening, RunSupervisor
 from .session import Session, check_busy, check_session_id
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Turn
+from .stores import Store
 from .system.loop_door import LoopDoor, running_loop
 from .system.system import ActorSystem
 
 if TYPE_CHECKING:
     from .actor.ref import ActorRef
+    from .run.run_options import RunOptions
 
 __all__ = ["Runner", "as_messages"]
 
@@ -61,17 +63,17 @@ class Runner:
 
     def __init__(
         self,
-        agent: Any,
+        agent: Definition,
         *,
         system: ActorSystem | None = None,
-        store: Any = None,
+        store: Store | None = None,
         streaming: bool = False,
         durability: Literal["none", "interrupt", "step"] = "interrupt",
         max_transfers: int = 100,
         hooks: RunHooks | None = None,
         event_buffer: int = 1024,
         skip_transfer_messages: bool = False,
-        handoff_input_filter: Callable[[Any], Any] | None = None,
+        handoff_input_filter: Callable[[Any], object] | None = None,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -114,7 +116,7 @@ class Runner:
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
 
-    def query(self, text: str, **options: Any) -> Run:
+    def query(self, text: str, **options: Unpack[RunOptions]) -> Run:
         """Run with one user message. The options are those of `run`."""
         if not isinstance(text, str):
             msg = f"query({text!r}): give a text; messages go to run([...])."
@@ -241,7 +243,7 @@ class Runner:
 
     # --- making ---
 
-    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: Any = None) -> RunContext:
+    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None) -> RunContext:
         context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
         context.handoff_input_filter = self.handoff_input_filter
@@ -319,7 +321,7 @@ class Runner:
         return ref
 
 
-async def _no_store(_log: EventLog, _system: Host, _stop: Any) -> None:
+async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, get_args
 from weakref import WeakSet
 
 from .data.chat import Message
@@ -24,6 +24,7 @@ from .system.loop_door import LoopDoor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .run.run_options import TurnOptions
     from .run.run_record import RunRecord
     from .system.system import ActorSystem
 
@@ -49,12 +50,16 @@ def check_session_id(session_id: str) -> str:
     return session_id
 
 
-def check_busy(busy: Any) -> Busy:
+def check_busy(busy: Busy) -> None:
     if busy not in get_args(Busy):
         msg = f"session(busy={busy!r}): give 'queue', 'reject' or 'preempt'."
         raise UsageError(msg)
-    known: Busy = busy
-    return known
+
+
+class BeginsRun(Protocol):
+    """What a session starts its runs by."""
+
+    def __call__(self, messages: str | Message | Sequence[Message], turn: Turn, /, **options: Unpack[TurnOptions]) -> Run: ...
 
 
 class Session:
@@ -74,7 +79,7 @@ class Session:
         session_id: str,
         busy: Busy,
         policy: SessionPolicyLike,
-        run: Callable[..., Run],
+        run: BeginsRun,
         choose_system: Callable[[], ActorSystem],
     ) -> None:
         self.id = session_id
@@ -91,14 +96,14 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self.id!r}>"
 
-    def query(self, text: str, **run_options: Any) -> Run:
-        """Send one user message. The options are those of `Runner.run`."""
+    def query(self, text: str, **run_options: Unpack[TurnOptions]) -> Run:
+        """Send one user message. The options are those of `Runner.run`, without `session_id`."""
         if not isinstance(text, str):
             msg = f"query({text!r}): give a text; messages go to run([...])."
             raise UsageError(msg)
         return self.run((Message("user", text),), **run_options)
 
-    def run(self, messages: str | Message | Sequence[Message], **run_options: Any) -> Run:
+    def run(self, messages: str | Message | Sequence[Message], **run_options: Unpack[TurnOptions]) -> Run:
         """Send messages. The run is given what was said before, and what it says becomes part of the session."""
         if self._closed:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."

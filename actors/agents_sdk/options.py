@@ -19,7 +19,7 @@ from ...runtime.models import ChatModel, ModelSettings
 from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
 from ..agent import Agent
-from ..guardrail import InputGuardrail, OutputGuardrail
+from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail
 from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff
 from ..middleware import Middleware
@@ -50,8 +50,8 @@ class AgentOptions(TypedDict, total=False):
     parallel_tool_calls: bool
     multiple_handoffs: Literal["first", "last", "error"]
     nest_handoff_history: bool
-    input_guardrails: Sequence[InputGuardrail | Callable[..., object]]
-    output_guardrails: Sequence[OutputGuardrail | Callable[..., object]]
+    input_guardrails: Sequence[InputGuardrail | GuardrailFunction]
+    output_guardrails: Sequence[OutputGuardrail | GuardrailFunction]
     model_settings: ModelSettings | None
     disallow_transfer_to_parent: bool
     history: HistoryPolicy | HistoryRewriter | None

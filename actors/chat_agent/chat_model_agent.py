@@ -5,10 +5,11 @@ Owns: its definition. What it does is in `react.py`, from a state that is nothin
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from typing import Any, Final, Literal, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
 from ...runtime.agent.context import AgentContext
+from ...runtime.agent.hooks import RunHooks
 from ...runtime.agent.invocation import Invocation
 from ...runtime.agent.tree import Node
 from ...runtime.data.agent_input import AgentInput
@@ -17,9 +18,12 @@ from ...runtime.data.events import AgentEvent
 from ...runtime.data.run_result import RunResult, RunStatus
 from ...runtime.errors import AgentError, ModelRetry, UsageError
 from ...runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
+from ...runtime.run.run_options import RunOptions
 from ...runtime.runner import Runner
-from ..agent import Agent
-from ..guardrail import InputGuardrail, OutputGuardrail, as_guardrails
+from ...runtime.system.system import ActorSystem
+from ..agent import Agent, AgentOptions
+from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
+from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff, as_handoff
 from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
@@ -27,10 +31,22 @@ from ..tools.tool import Tool, tool
 from .loop import React
 from .setup import Setup
 
-__all__ = ["ChatModelAgent"]
+__all__ = ["ChatModelAgent", "GenerateOptions"]
 
-_RUNNER_OPTIONS: Final = ("system", "hooks", "max_transfers", "event_buffer", "skip_transfer_messages", "handoff_input_filter")
 _DEFAULT_SETTINGS: Final = ModelSettings()
+
+
+class _RunnerOptions(TypedDict, total=False):
+    system: ActorSystem | None
+    hooks: RunHooks | None
+    max_transfers: int
+    event_buffer: int
+    skip_transfer_messages: bool
+    handoff_input_filter: HandoffInputFilter | None
+
+
+class GenerateOptions(RunOptions, _RunnerOptions, total=False):
+    """The options of `generate` and `stream`: those of `Runner.run`, and those of `Runner` that do without a store."""
 
 
 class ChatModelAgent(Agent):
@@ -48,25 +64,25 @@ class ChatModelAgent(Agent):
         description: str = "",
         instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
         model: ChatModel | str | None = None,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        tools: Iterable[Tool | Callable[..., object]] = (),
         sub_agents: Sequence[Agent] = (),
-        handoffs: Sequence[Any] = (),
+        handoffs: Sequence[Agent | Handoff] = (),
         max_iterations: int = 20,
         exit_tool: bool | Tool = False,
         return_directly: Collection[str] = (),
         output_key: str | None = None,
-        output_type: Any = None,
-        make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message]] | None = None,
+        output_type: object = None,
+        make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message] | Awaitable[Sequence[Message]]] | None = None,
         middleware: Sequence[Middleware] = (),
-        unknown_tool: Callable[[str, str], Any] | None = None,
+        unknown_tool: Callable[[str, str], object] | None = None,
         on_tool_error: Literal["report", "raise"] = "report",
         parallel_tool_calls: bool = True,
         multiple_handoffs: Literal["first", "last", "error"] = "first",
         nest_handoff_history: bool = False,
-        input_guardrails: Sequence[Any] = (),
-        output_guardrails: Sequence[Any] = (),
+        input_guardrails: Sequence[InputGuardrail | GuardrailFunction] = (),
+        output_guardrails: Sequence[OutputGuardrail | GuardrailFunction] = (),
         model_settings: ModelSettings | None = None,
-        **agent_options: Any,
+        **agent_options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
@@ -81,7 +97,7 @@ class ChatModelAgent(Agent):
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
         self.instruction = instruction
         self.model = _as_model(model, name)
-        self.tools = _as_tools(tools, exit_tool, name)
+        self.tools = _as_tools(tools, name, exit_given=exit_tool)
         self.max_iterations = max_iterations
         self.exit_name = exit_tool.name if isinstance(exit_tool, Tool) else default_exit_tool.name if exit_tool else None
         self.return_directly = _direct(return_directly, self.tools, name) | ({self.exit_name} if self.exit_name is not None else frozenset())
@@ -103,11 +119,11 @@ class ChatModelAgent(Agent):
         twin._runner = None
         return twin
 
-    def _take_handoffs(self, handoffs: Sequence[Any], several: Literal["first", "last", "error"], *, nests: bool) -> None:
+    def _take_handoffs(self, handoffs: Sequence[Agent | Handoff], several: Literal["first", "last", "error"], *, nests: bool) -> None:
         _check(self.name, "multiple_handoffs", "'first', 'last' or 'error'", several in ("first", "last", "error"), several)
         _check(self.name, "handoffs", "a list of agents and handoffs", isinstance(handoffs, Iterable) and not isinstance(handoffs, Agent), handoffs)
         # A list of the user's may still grow, until a Runner is made: so that agents can hand over in circles.
-        self.handoffs: Sequence[Any] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
+        self.handoffs: Sequence[Agent | Handoff] = handoffs if isinstance(handoffs, list) else tuple(handoffs)
         self.multiple_handoffs = several
         self.nest_handoff_history = nests
         self.check_handoffs()
@@ -161,10 +177,10 @@ class ChatModelAgent(Agent):
 
     # --- without a Runner ---
 
-    async def generate(self, messages: str | Sequence[Message], **run_options: Any) -> Message:
+    async def generate(self, messages: str | Message | Sequence[Message], **run_options: Unpack[GenerateOptions]) -> Message:
         """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
-        runner = self._runner_for(run_options)
-        result = await runner.run(messages, **run_options)
+        runner, options = self._runner_for(run_options)
+        result = await runner.run(messages, **options)
         self._check_completed(result)
         if result.final_message is None:
             msg = f"agent {self.name!r} ended without a message."
@@ -177,14 +193,16 @@ class ChatModelAgent(Agent):
             msg = f"agent {self.name!r} was interrupted: it waits for something from outside. Run it with a Runner, which can be resumed."
             raise AgentError(msg, agent=self.name)
 
-    async def stream(self, messages: str | Sequence[Message], **run_options: Any) -> AsyncIterator[MessageDelta | Message | ModelRetry]:
+    async def stream(
+        self, messages: str | Message | Sequence[Message], **run_options: Unpack[GenerateOptions]
+    ) -> AsyncGenerator[MessageDelta | Message | ModelRetry, None]:
         """Run this agent, and yield the pieces of its messages as they come, and each message when it is whole. Raises what it failed with.
 
         A `ModelRetry` among them, which is not raised, says that the pieces of the message so far are void.
         """
-        runner = self._runner_for(run_options)
-        run_options.setdefault("streaming", True)
-        run = runner.run(messages, **run_options)
+        runner, options = self._runner_for(run_options)
+        options.setdefault("streaming", True)
+        run = runner.run(messages, **options)
         try:
             async for event in run:
                 if isinstance(event.error, ModelRetry):
@@ -197,23 +215,25 @@ class ChatModelAgent(Agent):
         finally:
             await run.aclose()
 
-    def _runner_for(self, run_options: dict[str, Any]) -> Runner:
-        own = {key: run_options.pop(key) for key in _RUNNER_OPTIONS if key in run_options}
+    def _runner_for(self, options: GenerateOptions) -> tuple[Runner, RunOptions]:
+        """The Runner that these options ask for, and those of them that are for its run."""
+        own = cast("_RunnerOptions", {name: value for name, value in options.items() if name in _RunnerOptions.__optional_keys__})
+        run_options = cast("RunOptions", {name: value for name, value in options.items() if name not in own})
         if own:
-            return Runner(self, **own)
+            return Runner(self, **own), run_options
         if self._runner is None:
             self._runner = Runner(self)
-        return self._runner
+        return self._runner, run_options
 
 
-def _check(name: str, parameter: str, wanted: str, good: bool, given: Any) -> None:  # noqa: FBT001 -- read where it is called
+def _check(name: str, parameter: str, wanted: str, good: bool, given: object) -> None:  # noqa: FBT001 -- read where it is called
     """Raise, if what was given for a parameter is none of what is wanted."""
     if not good:
         msg = f"agent {name!r}: {parameter}={given!r}: give {wanted}."
         raise UsageError(msg, agent=name)
 
 
-def _as_model(model: Any, name: str) -> ChatModel:
+def _as_model(model: ChatModel | str | None, name: str) -> ChatModel:
     if isinstance(model, str):
         return OpenAIChatModel(model)
     if model is None:
@@ -225,11 +245,10 @@ def _as_model(model: Any, name: str) -> ChatModel:
     if not callable(getattr(model, "generate", None)) or isinstance(model, type):
         msg = f"agent {name!r}: model={model!r} has no generate(): give a ChatModel, or the name of one of OpenAI's."
         raise UsageError(msg, agent=name)
-    found: ChatModel = model
-    return found
+    return model
 
 
-def _as_tools(given: Iterable[Any], exit_given: Any, name: str) -> tuple[Tool, ...]:
+def _as_tools(given: Iterable[Tool | Callable[..., object]], name: str, *, exit_given: bool | Tool) -> tuple[Tool, ...]:
     found: dict[str, Tool] = {}
     for one in (*given, *((default_exit_tool if exit_given is True else exit_given,) if exit_given else ())):
         made = one if isinstance(one, Tool) else _as_tool(one, name)
@@ -240,15 +259,14 @@ def _as_tools(given: Iterable[Any], exit_given: Any, name: str) -> tuple[Tool, .
     return tuple(found.values())
 
 
-def _as_tool(given: Any, name: str) -> Tool:
+def _as_tool(given: Callable[..., object], name: str) -> Tool:
     if isinstance(given, Agent):
         msg = f"agent {name!r}: the agent {given.name!r} stands among the tools. Write {given.name}.as_tool(), or put it among the sub_agents."
         raise UsageError(msg, agent=name)
     if not callable(given):
         msg = f"agent {name!r}: the tool {given!r} cannot be called. Give a function, or what @tool makes of one."
         raise UsageError(msg, agent=name)
-    made: Tool = tool(given)
-    return made
+    return tool(given)
 
 
 def _direct(names: Collection[str], tools: tuple[Tool, ...], agent_name: str) -> frozenset[str]:
@@ -260,7 +278,7 @@ def _direct(names: Collection[str], tools: tuple[Tool, ...], agent_name: str) ->
     return wanted | {tool.name for tool in tools if tool.return_directly} if tools else wanted
 
 
-def _as_middleware(given: Iterable[Any], name: str) -> tuple[Middleware, ...]:
+def _as_middleware(given: Iterable[Middleware], name: str) -> tuple[Middleware, ...]:
     found = tuple(given)
     for one in found:
         if not isinstance(one, Middleware):

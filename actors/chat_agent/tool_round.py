@@ -19,12 +19,12 @@ from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, Transf
 from ...runtime.data.interrupt import InterruptContext
 from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
 from ...runtime.maybe_await import maybe_await
-from ..guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..handoffs.handoff import Handoff
 from ..handoffs.transfer import transfer_tool
 from ..tools.approval import Denied, approved
 from ..tools.tool import Tool, ToolArgumentsError
 from ..tools.tool_context import ToolContext, ToolInterrupted
+from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, overload
 
 from ...runtime.agent.run_context import RunContext
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
@@ -23,7 +23,15 @@ from ..agent import Agent
 from ..tools.strict_schema import ensure_strict_json_schema
 from .filters import HandoffInputFilter
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 __all__ = ["Handoff", "as_handoff", "handoff", "transfer_message"]
+
+T = TypeVar("T")
+
+IsEnabled: TypeAlias = "bool | Callable[[RunContext, Agent], bool | Awaitable[bool]]"
+"""Whether the model is shown a handoff, or a function of the run's context and the agent that says so."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -40,7 +48,7 @@ class Handoff:
     agent_name: str
     input_filter: HandoffInputFilter | None = None
     strict_json_schema: bool = True
-    is_enabled: bool | Callable[[RunContext, Agent], bool | Awaitable[bool]] = True
+    is_enabled: IsEnabled = True
     mode: Literal["transfer", "call"] = "transfer"
     nest_handoff_history: bool | None = None
     """None: as the agent says that hands over."""
@@ -81,13 +89,45 @@ class Handoff:
             raise HandoffError(msg, agent=agent.name) from error
 
 
+@overload
 def handoff(
     agent: Agent,
     *,
-    on_handoff: Callable[..., Any] | None = None,
-    input_type: Any = None,
+    on_handoff: Callable[[RunContext], object] | None = None,
+    input_type: None = None,
     input_filter: HandoffInputFilter | None = None,
-    is_enabled: bool | Callable[[RunContext, Agent], bool | Awaitable[bool]] = True,
+    is_enabled: IsEnabled = True,
+    tool_name: str | None = None,
+    tool_description: str | None = None,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
+    mode: Literal["transfer", "call"] = "transfer",
+    nest_handoff_history: bool | None = None,
+    pass_input: Literal[False] = False,
+) -> Handoff: ...
+@overload
+def handoff(
+    agent: Agent,
+    *,
+    on_handoff: Callable[[RunContext, T], object],
+    input_type: type[T],
+    input_filter: HandoffInputFilter | None = None,
+    is_enabled: IsEnabled = True,
+    tool_name: str | None = None,
+    tool_description: str | None = None,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
+    mode: Literal["transfer", "call"] = "transfer",
+    nest_handoff_history: bool | None = None,
+    pass_input: bool = False,
+) -> Handoff: ...
+def handoff(
+    agent: Agent,
+    *,
+    on_handoff: Callable[..., object] | None = None,
+    input_type: object = None,
+    input_filter: HandoffInputFilter | None = None,
+    is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
     tool_name_override: str | None = None,
@@ -138,7 +178,7 @@ def transfer_message(agent_name: str) -> str:
     return json.dumps({"assistant": agent_name}, ensure_ascii=False)
 
 
-def as_handoff(given: Any, whose: str) -> Handoff:
+def as_handoff(given: object, whose: str) -> Handoff:
     """What was given among an agent's `handoffs`."""
     if isinstance(given, Handoff):
         _name(given.tool_name, f"agent {whose!r}: the handoff to {given.agent_name!r}")
@@ -160,7 +200,9 @@ def _name(name: str, where: str) -> str:
     return name
 
 
-def _invocation(agent: Agent, on_handoff: Any, input_type: Any, where: str) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, Any]]:
+def _invocation(
+    agent: Agent, on_handoff: Callable[..., object] | None, input_type: object, where: str
+) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, Any]]:
     """What calls the callback, and the schema of its input."""
     if on_handoff is not None and not callable(on_handoff):
         msg = f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the context{', and the input' if input_type is not None else ''}."
@@ -184,7 +226,7 @@ def _invocation(agent: Agent, on_handoff: Any, input_type: Any, where: str) -> t
     return _Typed(agent, on_handoff, adapter, strict), strict
 
 
-def _check_takes(function: Callable[..., Any], count: int, where: str) -> None:
+def _check_takes(function: Callable[..., object], count: int, where: str) -> None:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -202,7 +244,7 @@ def _check_takes(function: Callable[..., Any], count: int, where: str) -> None:
 class _Plain:
     """Hands over to one agent, without input."""
 
-    def __init__(self, agent: Agent, callback: Callable[..., Any] | None) -> None:
+    def __init__(self, agent: Agent, callback: Callable[..., object] | None) -> None:
         self.agent = agent
         self._callback = callback
 
@@ -216,7 +258,7 @@ class _Plain:
 class _Typed:
     """Hands over to one agent, with an input."""
 
-    def __init__(self, agent: Agent, callback: Callable[..., Any], adapter: Any, schema: Mapping[str, Any]) -> None:
+    def __init__(self, agent: Agent, callback: Callable[..., object], adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> None:
         self.agent = agent
         self._callback = callback
         self._adapter = adapter
@@ -237,7 +279,7 @@ class _Typed:
         return self.agent
 
 
-async def _called(callback: Callable[..., Any], agent: Agent, *args: Any) -> None:
+async def _called(callback: Callable[..., object], agent: Agent, *args: object) -> None:
     try:
         await maybe_await(callback(*args))
     except (asyncio.CancelledError, Exception) as error:

@@ -8,6 +8,7 @@ those above it:
     strict_schema   a JSON schema in the form that models want
     function_schema arguments: their schema, and their validation
     tool_context    what a tool is given
+    tool_guardrail  what checks a call, or its result, and may refuse
     tool            what an agent can call
     tool_result     what the model is told of a result
     approval        calls that need an approval first

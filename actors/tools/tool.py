@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import WRAPPER_ASSIGNMENTS, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from ...runtime.errors import ToolError, UsageError
 from ...runtime.models.protocol import ToolSpec
@@ -19,11 +19,18 @@ from .docstrings import Docstring, read_docstring
 from .signature import Signature, read_signature
 from .strict_schema import ensure_strict_json_schema, has_untyped_property
 from .tool_context import ToolContext
+from .tool_guardrail import ToolInputGuardrail, ToolOutputGuardrail
 
 if TYPE_CHECKING:
     from .function_schema import FunctionArguments
 
-__all__ = ["Tool", "ToolArgumentsError", "tool"]
+__all__ = ["FunctionTool", "Tool", "ToolArgumentsError", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Approval: TypeAlias = bool | Callable[[ToolContext, dict[str, Any]], bool | Awaitable[bool]]
+"""Whether a call needs approval, or a function of its context and arguments that says so."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -55,12 +62,12 @@ class Tool:
     description: str
     strict: bool
     return_directly: bool
-    needs_approval: bool | Callable[..., Any]
+    needs_approval: Approval
     timeout: float | None
     retries: int
-    input_guardrails: Sequence[Callable[[Any], Any]]
-    output_guardrails: Sequence[Callable[[Any], Any]]
-    _call: Callable[..., Any]
+    input_guardrails: Sequence[ToolInputGuardrail]
+    output_guardrails: Sequence[ToolOutputGuardrail]
+    _call: Callable[..., object]
     _blocking: bool
 
     def __init__(
@@ -69,14 +76,14 @@ class Tool:
         name: str,
         description: str = "",
         parameters: Mapping[str, Any] | type | None = None,
-        call: Callable[[ToolContext, Any], Any],
+        call: Callable[[ToolContext, Any], object],
         strict: bool = True,
         return_directly: bool = False,
-        needs_approval: bool | Callable[..., Any] = False,
+        needs_approval: Approval = False,
         timeout: float | None = None,
         retries: int = 0,
-        input_guardrails: Sequence[Callable[[Any], Any]] = (),
-        output_guardrails: Sequence[Callable[[Any], Any]] = (),
+        input_guardrails: Iterable[ToolInputGuardrail] = (),
+        output_guardrails: Iterable[ToolOutputGuardrail] = (),
     ) -> None:
         if not callable(call):
             msg = f"tool {name}: call={call!r} cannot be called; give a def or async def that takes (context, arguments)."
@@ -105,7 +112,7 @@ class Tool:
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
     @property
@@ -161,10 +168,38 @@ class Tool:
         return ToolSpec(self.name, self.description, schema, strict=False)
 
 
-class _FunctionTool(Tool):
-    """A tool that is a function, and can still be called as one."""
+class _Settings(TypedDict, total=False):
+    """What `@tool` takes beside a name and a description."""
 
-    def __init__(self, function: Callable[..., Any], *, local_names: Mapping[str, Any], name: str | None, description: str | None, **options: Any) -> None:
+    strict: bool
+    return_directly: bool
+    needs_approval: Approval
+    timeout: float | None
+    retries: int
+    input_guardrails: Iterable[ToolInputGuardrail]
+    output_guardrails: Iterable[ToolOutputGuardrail]
+
+
+class _Options(_Settings, total=False):
+    name: str | None
+    description: str | None
+
+
+class FunctionTool(Tool, Generic[P, R]):
+    """What `@tool` makes: a tool that is a function, and can still be called as one."""
+
+    __name__: str
+    __wrapped__: Callable[P, R]
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        local_names: Mapping[str, Any],
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[_Settings],
+    ) -> None:
         own_name = name or _name_of(function)
         if isinstance(function, type) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             kind = "a class" if isinstance(function, type) else "a generator"
@@ -172,7 +207,7 @@ class _FunctionTool(Tool):
             raise UsageError(msg)
         own = self.__dict__
         own["_function"] = function
-        super().__init__(name=own_name, description=description or "", call=function, **options)
+        super().__init__(name=own_name, description=description or "", call=function, **options)  # type: ignore[arg-type]  # called by `invoke` below alone
         signature = read_signature(function, own_name, local_names)
         own["_signature"] = signature
         if description is None:
@@ -185,15 +220,18 @@ class _FunctionTool(Tool):
         if not signature.is_plain:
             _ = self._arguments  # a signature that cannot be a schema is said here, not in the middle of a run
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "description":  # read from the docstring when somebody asks, and then kept
-            return self.__dict__.setdefault("description", self._read_docstring().description)
-        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-        raise AttributeError(msg)
+    if not TYPE_CHECKING:  # to a type checker, an attribute that is misspelt stays unknown
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        def __getattr__(self, name: str) -> str:
+            if name == "description":  # read from the docstring when it is asked for, and then kept
+                return self.__dict__.setdefault("description", self._read_docstring().description)
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(msg)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, as if it were no tool."""
-        return self.__dict__["_function"](*args, **kwargs)
+        result: R = self.__dict__["_function"](*args, **kwargs)
+        return result
 
     async def invoke(self, context: ToolContext, arguments: str) -> Any:
         values = self._parse(arguments)
@@ -223,7 +261,7 @@ class _FunctionTool(Tool):
 
 
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     function: None = None,
@@ -233,13 +271,13 @@ def tool(
     description: str | None = None,
     strict: bool = True,
     return_directly: bool = False,
-    needs_approval: bool | Callable[..., Any] = False,
+    needs_approval: Approval = False,
     timeout: float | None = None,
     retries: int = 0,
-    input_guardrails: Sequence[Callable[[Any], Any]] = (),
-    output_guardrails: Sequence[Callable[[Any], Any]] = (),
-) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    input_guardrails: Iterable[ToolInputGuardrail] = (),
+    output_guardrails: Iterable[ToolOutputGuardrail] = (),
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options]) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function: `@tool`, `@tool(name=...)`, or `tool(function)`.
 
     The model is told the function's name, its docstring and its signature. A parameter annotated with `ToolContext` receives the context instead.
@@ -251,12 +289,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return _make(function, local_names, options)
 
 
-_OPTIONS: Final = frozenset(
-    ("name", "description", "strict", "return_directly", "needs_approval", "timeout", "retries", "input_guardrails", "output_guardrails")
-)
+_OPTIONS: Final = _Options.__optional_keys__
 
 
-def _make(function: Any, local_names: Mapping[str, Any], options: dict[str, Any]) -> Tool:
+def _make(function: Callable[P, R], local_names: Mapping[str, Any], options: _Options) -> FunctionTool[P, R]:
     if isinstance(function, Tool):
         msg = f"tool {function.name}: it is a tool already."
         raise UsageError(msg)
@@ -268,16 +304,16 @@ def _make(function: Any, local_names: Mapping[str, Any], options: dict[str, Any]
     if unknown := options.keys() - _OPTIONS:
         msg = f"tool {_name_of(function)}: there is no option {', '.join(sorted(unknown))}."
         raise UsageError(msg)
-    return _FunctionTool(function, local_names=local_names, **{"name": None, "description": None, **options})
+    return FunctionTool(function, local_names=local_names, **options)
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: Callable[..., object]) -> str:
     if isinstance(function, partial):
         return _name_of(function.func)
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def _is_async(function: Any) -> bool:
+def _is_async(function: Callable[..., object]) -> bool:
     if isinstance(function, partial):
         return _is_async(function.func)
     return inspect.iscoroutinefunction(function) or (not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__))

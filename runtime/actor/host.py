@@ -6,7 +6,7 @@ above, implements it. It must never contain more than an actor needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     import asyncio
@@ -79,14 +79,37 @@ class Host(Protocol):
     @property
     def is_running(self) -> bool: ...
 
+    @overload
+    def spawn(self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> ActorRef[A]: ...
+    @overload
     def spawn(
         self,
         actor_class: type[A],
-        *args: Any,
-        name: str | None = None,
-        supervision: Supervision | None = None,
-        mailbox: MailboxSettings | None = None,
-        **kwargs: Any,
+        *args: object,
+        name: str | None,
+        supervision: Supervision | None = ...,
+        mailbox: MailboxSettings | None = ...,
+        **kwargs: object,
+    ) -> ActorRef[A]: ...
+    @overload
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: object,
+        supervision: Supervision | None,
+        name: str | None = ...,
+        mailbox: MailboxSettings | None = ...,
+        **kwargs: object,
+    ) -> ActorRef[A]: ...
+    @overload
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: object,
+        mailbox: MailboxSettings | None,
+        name: str | None = ...,
+        supervision: Supervision | None = ...,
+        **kwargs: object,
     ) -> ActorRef[A]: ...
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
     def stats(self) -> SystemStats: ...

@@ -26,20 +26,32 @@ INNER: Final = "~"
 
 
 class Definition(Protocol):
-    """What an agent is to the runtime. `understudy.actors.Agent` is the base class of all of them."""
+    """What an agent is to the runtime, which only reads it. `understudy.actors.Agent` is the base class of all of them."""
 
-    name: str
-    description: str
-    sub_agents: Sequence[Any]
-    disallow_transfer_to_parent: bool
-    history: HistoryPolicy | HistoryRewriter | None
-    hooks: AgentHooks | None
-    on_failure: Restart | None
-    allows_transfer: bool  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
-    has_handoffs: bool  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
-    wrapped: Any  # the definition that this one stands in front of, under the same name; or None
-    followers: Sequence[Any]  # the definitions, not under this one, to which it may hand over
-    unique_children: bool  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def sub_agents(self) -> Sequence[Definition]: ...
+    @property
+    def disallow_transfer_to_parent(self) -> bool: ...
+    @property
+    def history(self) -> HistoryPolicy | HistoryRewriter | None: ...
+    @property
+    def hooks(self) -> AgentHooks | None: ...
+    @property
+    def on_failure(self) -> Restart | None: ...
+    @property
+    def allows_transfer(self) -> bool: ...  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    @property
+    def has_handoffs(self) -> bool: ...  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
+    @property
+    def wrapped(self) -> Definition | None: ...  # the definition that this one stands in front of, under the same name
+    @property
+    def followers(self) -> Sequence[Definition]: ...  # the definitions, not under this one, to which it may hand over
+    @property
+    def unique_children(self) -> bool: ...  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
 

@@ -4,6 +4,7 @@ Owns the single writer of a run and everything that only it decides. Its files, 
 
     phase           where a run is in its life, and in whose hands
     effects         what is left to do after a transition of its supervisor
+    run_options     what a run may be given beside its messages, as types
     stream          events on their way to the consumer
     run_record      what is known of a run, between its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, shown

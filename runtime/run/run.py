@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from ..agent.run_context import RunContext
 from ..agent.run_messages import CancelMode, CancelRun
@@ -24,6 +24,7 @@ from .run_record import RunRecord
 if TYPE_CHECKING:
     from ..actor.ref import ActorRef
     from ..system.system import ActorSystem
+    from .run_supervisor import RunSupervisor
 
 __all__ = ["CancelHandle", "Run", "end_of"]
 
@@ -46,16 +47,16 @@ class Run:
         context: RunContext,
         record: RunRecord,
         choose_system: Callable[[], ActorSystem],
-        launch: Callable[[ActorSystem], ActorRef[Any]],
+        launch: Callable[[ActorSystem], ActorRef[RunSupervisor]],
         checkpoint_of: Callable[[], str] | None = None,
     ) -> None:
         self._context = context
         self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
         self._record = record
         self._choose_system = choose_system  # where it is to run, at its first use
-        self._launch: Callable[[ActorSystem], ActorRef[Any]] | None = launch  # None when it has been launched
+        self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
         self._door: LoopDoor | None = None  # to the loop that it lives on; None until it is started
-        self._supervisor: ActorRef[Any] | None = None
+        self._supervisor: ActorRef[RunSupervisor] | None = None
         self._iterated = False
         self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to use it
 
@@ -116,7 +117,7 @@ class Run:
 
     # --- the end ---
 
-    def __await__(self) -> Generator[Any, None, RunResult]:
+    def __await__(self) -> Generator[object, None, RunResult]:
         door = self._started()
         here = door.is_here or self._record.result is not None
         return (self._finished() if here else door.call(self._finished)).__await__()
@@ -225,7 +226,7 @@ class CancelHandle:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def __await__(self) -> Generator[Any, None, bool]:
+    def __await__(self) -> Generator[object, None, bool]:
         return self._was_cancelled().__await__()
 
     async def _was_cancelled(self) -> bool:

@@ -16,15 +16,18 @@ __all__ = ["JournalStore", "Store"]
 
 @runtime_checkable
 class Store(Protocol):
-    """The least: any object with these three methods, `def` or `async def`, keeps checkpoints."""
+    """The least: any object with these three methods, `def` or `async def`, keeps checkpoints.
 
-    def get(self, key: str) -> Awaitable[bytes | None] | bytes | None:
+    Their parameters may have any names. What `set` and `delete` return is not used; if it can be awaited, it is.
+    """
+
+    def get(self, key: str, /) -> Awaitable[bytes | None] | bytes | None:
         """The value, or None if there is none."""
 
-    def set(self, key: str, value: bytes) -> Awaitable[None] | None:
+    def set(self, key: str, value: bytes, /) -> object:
         """Write the value, whatever was there."""
 
-    def delete(self, key: str) -> Awaitable[None] | None:
+    def delete(self, key: str, /) -> object:
         """Remove the value, and the journal of that key. If there is nothing, nothing happens."""
 
 

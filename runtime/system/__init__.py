@@ -2,6 +2,8 @@
 
 Owns the actors of one system, its worker threads and its counters. Its files, each importing only from those above it:
 
+    state           the states of a system
+    options         what a system is made with
     monitor         counters, dead letters, the warning about slow handlers
     registry        our actors in pykka's global registry
     fork            the hooks around a fork

@@ -11,10 +11,9 @@ import contextvars
 import itertools
 import threading
 from collections.abc import Callable, Coroutine
-from enum import Enum
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack, overload
 
 from ..actor import current as directory
 from ..actor import lifecycle
@@ -33,8 +32,10 @@ from . import fork, registry
 from .dispatcher import Dispatcher
 from .draining import drain
 from .monitor import Monitor
+from .options import SystemOptions, check_options
 from .shutdown import Shutdown
 from .spawning import check_spawn
+from .state import SystemState
 from .stats import take_stats, take_tree, walk
 from .workers import Workers
 
@@ -44,21 +45,13 @@ if TYPE_CHECKING:
     from ..actor.ref import ActorRef
     from .threaded import ThreadedSystem
 
-__all__ = ["ActorSystem", "SystemState"]
+__all__ = ["ActorSystem"]
 
 A = TypeVar("A", bound=Actor)
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class SystemState(Enum):
-    """Moves forward only, except when a system that was left is entered again."""
-
-    NEW = "new"  # not entered yet: nothing can be spawned
-    RUNNING = "running"
-    DRAINING = "draining"  # accepts no new roots; the present actors continue
-    STOPPING = "stopping"  # being left: everything stops
-    STOPPED = "stopped"
+_Rule: TypeAlias = Supervision | None
+_Box: TypeAlias = MailboxSettings | None
 
 
 class ActorSystem:
@@ -87,13 +80,7 @@ class ActorSystem:
         slow_handler: float = 0.1,
         stop_timeout: float = 10.0,
     ) -> None:
-        if worker_threads is not None and worker_threads < 1:
-            msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
-            raise UsageError(msg)
-        for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
-            if not seconds >= 0:  # nan, too
-                msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
-                raise UsageError(msg)
+        check_options(worker_threads, slow_handler, stop_timeout)
         self.name = name
         self.state = SystemState.NEW
         self.closing = True  # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond
@@ -124,7 +111,9 @@ class ActorSystem:
     # --- entering and leaving ---
 
     @classmethod
-    def in_thread(cls, name: str = "understudy", *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Any) -> ThreadedSystem:
+    def in_thread(
+        cls, name: str = "understudy", *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Unpack[SystemOptions]
+    ) -> ThreadedSystem:
         """A system on a loop of its own in a daemon thread, to be used as `with ActorSystem.in_thread() as system:`."""
         from .threaded import ThreadedSystem  # noqa: PLC0415 -- the two know each other
 
@@ -218,20 +207,29 @@ class ActorSystem:
 
     # --- spawning ---
 
-    def spawn(
+    # Without one of its own options, a spawn checks its arguments against the actor's `__init__`. No signature can say both.
+    @overload
+    def spawn(self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, name: str | None, supervision: _Rule = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, supervision: _Rule, name: str | None = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, mailbox: _Box, name: str | None = ..., supervision: _Rule = ..., **kwargs: object) -> ActorRef[A]: ...
+    def spawn(  # type: ignore[misc]  # an `__init__` with a parameter that is named as one of these cannot be given it
         self,
-        actor_class: type[A],
-        *args: Any,
+        actor_class: Callable[..., A],
+        *args: object,
         name: str | None = None,
-        supervision: Supervision | None = None,
-        mailbox: MailboxSettings | None = None,
-        **kwargs: Any,
+        supervision: _Rule = None,
+        mailbox: _Box = None,
+        **kwargs: object,
     ) -> ActorRef[A]:
         """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs before this returns.
 
         `supervision` says what happens to the actor when it fails: by default, `Stop()`.
         """
-        return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
+        return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
 
     def spawn_under(
         self,

@@ -1,0 +1,30 @@
+"""The options of one run, as types for the methods that pass them on.
+
+Owns: the names and types of what `Runner.run` takes beside the messages. It must never hold a default or a check: those are `Runner.run`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from ..agent.options import OptionsLike
+
+__all__ = ["RunOptions", "TurnOptions"]
+
+
+class TurnOptions(TypedDict, total=False):
+    """The options of one turn of a session. Write `**options: Unpack[TurnOptions]` in a function of your own that passes them on."""
+
+    checkpoint_id: str | None
+    session_values: Mapping[str, Any] | None
+    options: OptionsLike
+    streaming: bool | None
+    timeout: float | None
+    context: Any
+
+
+class RunOptions(TurnOptions, total=False):
+    """The options of `Runner.run`. Write `**options: Unpack[RunOptions]` in a function of your own that passes them on."""
+
+    session_id: str | None

@@ -1,0 +1,34 @@
+"""The options of a system, as a type for the functions that pass them on, and their checks.
+
+Owns: the names and types of what `ActorSystem` takes beside its name. It must never hold a default: those are `ActorSystem`'s.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from ..clock import Clock
+from ..errors import UsageError
+
+__all__ = ["SystemOptions", "check_options"]
+
+
+class SystemOptions(TypedDict, total=False):
+    """The options of `ActorSystem`. Write `**options: Unpack[SystemOptions]` in a function of your own that passes them on."""
+
+    mailbox_capacity: int | None
+    worker_threads: int | None
+    clock: Clock | None
+    slow_handler: float
+    stop_timeout: float
+
+
+def check_options(worker_threads: int | None, slow_handler: float, stop_timeout: float) -> None:
+    """Raise, if a system cannot be made with these."""
+    if worker_threads is not None and worker_threads < 1:
+        msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
+        raise UsageError(msg)
+    for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
+        if not seconds >= 0:  # nan, too
+            msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
+            raise UsageError(msg)
