@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from ..runtime.agent.context import AgentContext
+from ..runtime.agent.context import AgentContext, door_of
 from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.run_context import RunContext
 from ..runtime.agent.tree import Node
@@ -88,7 +88,7 @@ class OutputGuardrail:
 
 
 async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: Any) -> None:
-    found = await maybe_await(function(context.run, context.node.agent, value))
+    found = await maybe_await(function(context.run, door_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
         raise UsageError(msg, agent=context.agent_name)
@@ -179,7 +179,7 @@ async def check_all(guardrails: Sequence[InputGuardrail | OutputGuardrail], cont
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)
     else:
-        await context.at_once([one.run(context, value) for one in guardrails])
+        await door_of(context).at_once([one.run(context, value) for one in guardrails])
 
 
 def last_input(messages: Sequence[Message]) -> str | tuple[Message, ...]:

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar, Literal, Unpack
 
-from ..runtime.agent.context import AgentContext
+from ..runtime.agent.context import AgentContext, door_of
+from ..runtime.agent.door import AgentDoor
 from ..runtime.agent.history import Lane
 from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
@@ -36,10 +37,11 @@ class Sequential(_Workflow):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         state = context.state
-        children: tuple[Node, ...] = context.node.children
+        door = door_of(context)
+        children = door.node.children
         base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
         for index in range(state.get("next", 0), len(children)):
-            outcome = await context.cast_node(children[index], base, context.invocation.lane, index, one_at_a_time=True)
+            outcome = await door.cast_node(children[index], base, door.invocation.lane, index, one_at_a_time=True)
             if outcome.kind != "finished" or outcome.broke:
                 return
             base = (*base, children[index].name)
@@ -65,17 +67,18 @@ class Loop(_Workflow):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         state = context.state
-        children: tuple[Node, ...] = context.node.children
+        door = door_of(context)
+        children = door.node.children
         base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
         iteration: int = state.get("iteration", 0)
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
                 cast_key = f"{iteration}.{index}"
-                outcome = await context.cast_node(children[index], base, context.invocation.lane, cast_key, loop=iteration, one_at_a_time=True)
+                outcome = await door.cast_node(children[index], base, door.invocation.lane, cast_key, loop=iteration, one_at_a_time=True)
                 if outcome.kind != "finished":
                     return
                 if outcome.broke:
-                    context.last_cast = Outcome(message=outcome.message)  # it was this loop that was broken
+                    door.last_cast = Outcome(message=outcome.message)  # it was this loop that was broken
                     return
                 base = (*base, children[index].name)
                 state["next"] = index + 1
@@ -119,18 +122,19 @@ class Parallel(_Workflow):
         self.on_error = on_error
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        children: tuple[Node, ...] = context.node.children
-        outcomes, cause = await self._play(context, children, context.lanes(len(children)))
+        door = door_of(context)
+        children = door.node.children
+        outcomes, cause = await self._play(door, children, door.lanes(len(children)))
         whole = cause or joined(outcomes)
         if whole.kind == "interrupted":
             yield AgentEvent.of(action=Interrupted(whole.contexts))
             return
         if not context.state.get("joined"):
-            await context.join()
+            await door.join()
             context.state["joined"] = True
-        context.last_cast = whole
+        door.last_cast = whole
 
-    async def _play(self, context: AgentContext, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:
+    async def _play(self, door: AgentDoor, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:
         """Let all of them play. Returns how each has ended that was begun, and the failure for which the others were cancelled."""
         most = self.max_concurrency or len(children)
         outcomes: dict[int, Outcome] = {}
@@ -142,8 +146,8 @@ class Parallel(_Workflow):
         each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
-                await context.begin_cast(
-                    children[begun], context.run_path, lanes[begun], ReplySlot(begun, outcomes, ended, 0 if each else len(children)), begun
+                await door.begin_cast(
+                    children[begun], door.invocation.run_path, lanes[begun], ReplySlot(begun, outcomes, ended, 0 if each else len(children)), begun
                 )
                 begun += 1
             await ended.wait()
@@ -152,7 +156,7 @@ class Parallel(_Workflow):
                 cause = next((outcome for outcome in outcomes.values() if outcome.kind == "failed"), None)
                 if cause is not None:
                     to_begin = 0
-                    await context.cancel_children()
+                    await door.cancel_children()
         return [outcomes[index] for index in sorted(outcomes)], cause
 
 

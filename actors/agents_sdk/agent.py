@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import GenericAlias
 from typing import Final, Self, Unpack, cast
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.models import ChatModel, OpenAIChatModel
 from ...runtime.models.env import environment
 from ..agent import Agent as Definition
@@ -91,6 +91,6 @@ def _as_instruction(function: Callable[..., str | Awaitable[str]]) -> Callable[[
     takes = len(inspect.signature(function).parameters)
 
     def instruction(context: AgentContext) -> str | Awaitable[str]:
-        return function(context.run, context.node.agent) if takes > 1 else function(context.run)
+        return function(context.run, door_of(context).node.agent) if takes > 1 else function(context.run)
 
     return instruction

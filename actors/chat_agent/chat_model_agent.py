@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.agent.hooks import RunHooks
 from ...runtime.agent.invocation import Invocation
 from ...runtime.agent.tree import Node
@@ -173,7 +173,7 @@ class ChatModelAgent(Agent):
         return tree
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        return React(self, self.setup(context.node), input, context).play()
+        return React(self, self.setup(door_of(context).node), input, context).play()
 
     # --- without a Runner ---
 

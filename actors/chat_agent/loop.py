@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.agent.history import complete_calls
 from ...runtime.agent.options import model_options
 from ...runtime.data.agent_input import AgentInput
@@ -44,51 +44,52 @@ _NOTHING: Final[Mapping[Any, Any]] = {}
 class React:
     """One play of a chat model's agent."""
 
-    __slots__ = ("_agent", "_context", "_gate", "_given", "_hooked", "_input_checks", "_model", "_output_checks", "_replies", "_setup")
+    __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_input_checks", "_model", "_output_checks", "_replies", "_setup")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
         self._agent = agent
         self._setup = setup
         self._given = given
         self._context = context
-        self._model = context.run.model_for_run(agent.model)
-        self._hooked = context.run.hooks is not None or agent.hooks is not None
-        before = names_before(context.invocation)
+        self._door = door = door_of(context)
+        self._model = door.run.model_for_run(agent.model)
+        self._hooked = door.run.hooks is not None or agent.hooks is not None
+        before = names_before(door.invocation)
         if before and setup.everywhere is None:
-            setup.everywhere = for_every_agent(context.node)
+            setup.everywhere = for_every_agent(door.node)
         wide = (setup.everywhere if before else None) or _NOTHING
         self._input_checks = applying(agent.input_guardrails, "input_guardrails", before, wide) if wide or agent.input_guardrails else ()
         self._output_checks = applying(agent.output_guardrails, "output_guardrails", before, wide) if wide or agent.output_guardrails else ()
         self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
 
     async def play(self) -> AsyncIterator[AgentEvent]:
-        agent, setup, context = self._agent, self._setup, self._context
-        said = context.invocation.messages  # grows as events are recorded
+        agent, setup, context, door = self._agent, self._setup, self._context, self._door
+        said = door.invocation.messages  # grows as events are recorded
         for middleware in setup.before_agent:
             self._given = _kept(await maybe_await(middleware.before_agent(context, self._given)), self._given, middleware, "before_agent")
         start = await self._start()
         while True:
-            notes = context.invocation.notes or _NOTHING
+            notes = door.invocation.notes or _NOTHING
             calls = _unanswered(said, notes) if said else None
             if calls or RESULT_LAST in notes or FAILED in notes:
                 reply = _last_reply(said)
-                if context.run.stopping == "after_model":
-                    await context.pause()
+                if door.run.stopping == "after_model":
+                    await door.pause()
                 if await self._round(calls or (), reply):
                     break
-            if context.invocation.transfer is not None:
-                if setup.rules.handoffs and context.invocation.following is None:
-                    await follow_again(context, setup.rules, said)
+            if door.invocation.transfer is not None:
+                if setup.rules.handoffs and door.invocation.following is None:
+                    await follow_again(door, setup.rules, said)
                 break  # a tool has handed over, and control does not come back
             if calls:
                 continue
             if said:
-                notes = context.invocation.notes or _NOTHING  # the round may have made them
+                notes = door.invocation.notes or _NOTHING  # the round may have made them
                 if "returned" in notes or (not _last_reply(said).tool_calls and "problem" not in notes):
                     break
                 if sum(message.role == "assistant" for message in said) >= agent.max_iterations:
                     msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
-                    raise MaxIterationsExceeded(msg, run=context.run_id, agent=agent.name)
+                    raise MaxIterationsExceeded(msg, run=door.run.run_id, agent=agent.name)
             reply = await self._next_reply(start, said)
             if setup.answer is None or reply.tool_calls:
                 if self._output_checks and not reply.tool_calls:
@@ -98,55 +99,55 @@ class React:
                     break
             else:
                 parsed, problem = self._parsed(setup.answer, reply)
-                if self._output_checks and (parsed is not None or context.run.null_answer == reply.id):
+                if self._output_checks and (parsed is not None or door.run.null_answer == reply.id):
                     await self._check_output(parsed)
                 yield AgentEvent.of(reply, None, parsed)
                 if problem is not None:
                     raise problem
-        outcome = context.invocation.outcome
+        outcome = door.invocation.outcome
         if outcome is not None and outcome.kind != "exited":
             return
         if agent.output_key is not None and said:
-            context.session[agent.output_key] = said[-1].text
+            door.run.session[agent.output_key] = said[-1].text
         for middleware in setup.after_agent:
             await maybe_await(middleware.after_agent(context, said[-1] if said else None))
 
     async def _next_reply(self, start: tuple[Message, ...], said: list[Message]) -> Message:
-        context = self._context
-        if context.run.stopping is not None:
-            await context.pause()
-        context.invocation.busy += 1
+        door = self._door
+        if door.run.stopping is not None:
+            await door.pause()
+        door.invocation.busy += 1
         try:
             return await (self._ask(start, said) if said or not self._input_checks else self._ask_checked(start))
         finally:
-            context.invocation.busy -= 1
+            door.invocation.busy -= 1
 
     async def _round(self, calls: Sequence[ToolCall], reply: Message) -> bool:
         """The calls of one reply, and the handoff among them. Returns whether the agent is to end now."""
-        agent, setup, context = self._agent, self._setup, self._context
-        off = context.notes.get(_OFF, ()) if setup.rules.handoffs else ()
+        agent, setup, door = self._agent, self._setup, self._door
+        off = door.notes.get(_OFF, ()) if setup.rules.handoffs else ()
         final = self._check_output if self._output_checks else None
-        step = Round(setup.policy, context, hooked=self._hooked, off=off, final=final)
+        step = Round(setup.policy, door, hooked=self._hooked, off=off, final=final)
         if await step.play(calls, reply.tool_calls):
             return True
         if step.handoff is None:
             return False
-        if context.run.stopping is not None:
-            await context.pause()
+        if door.run.stopping is not None:
+            await door.pause()
         handoff = setup.rules.handoffs[step.handoff.name]
-        return await hand_off(context, setup.rules, handoff, step.handoff, step.rivals, raises=agent.on_tool_error == "raise")
+        return await hand_off(door, setup.rules, handoff, step.handoff, step.rivals, raises=agent.on_tool_error == "raise")
 
     async def _ask_checked(self, start: tuple[Message, ...]) -> Message:
         """The first call of the model, and what looks at the input: some of it before, the rest beside it."""
-        context, checks = self._context, self._input_checks
+        context, door, checks = self._context, self._door, self._input_checks
         value = last_input(self._given.messages)
         before, beside = [one for one in checks if not one.run_in_parallel], [one for one in checks if one.run_in_parallel]
         if before:
             await check_all(before, context, value)
         if not beside:
             return await self._ask(start, [])
-        checking = self._gate = context.create_task(check_all(beside, context, value))
-        asking = context.create_task(self._ask(start, []))
+        checking = self._gate = door.create_task(check_all(beside, context, value))
+        asking = door.create_task(self._ask(start, []))
         passed = False
         try:
             await asyncio.wait((checking, asking), return_when=asyncio.FIRST_EXCEPTION)
@@ -159,7 +160,7 @@ class React:
                 task.cancel()
             _, unwanted = await asyncio.gather(checking, asking, return_exceptions=True)
             if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
-                context.run.usage += unwanted.usage  # nobody is shown it, but it has cost something
+                door.run.usage += unwanted.usage  # nobody is shown it, but it has cost something
 
     async def _may_show(self) -> None:
         """Wait until the input was looked at. If it must not be, nothing is shown: whoever asks is cancelled here."""
@@ -204,17 +205,17 @@ class React:
 
     def _fill(self, match: Any) -> str:
         """The session value of that name, if there is one."""
-        session, key = self._context.session, match.group(1)
+        session, key = self._door.run.session, match.group(1)
         return str(session[key]) if key in session else str(match.group(0))
 
     async def _ask(self, start: tuple[Message, ...], said: list[Message]) -> Message:
         """One call of the model, with what stands around it."""
-        agent, setup, context = self._agent, self._setup, self._context
+        agent, setup, context, door = self._agent, self._setup, self._context, self._door
         messages = (*start, *complete_calls(said)) if said else start
-        problem = context.notes.get("problem") if setup.answer is not None else None
+        problem = door.notes.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
-        settings = agent.model_settings if not context.run.options else model_options(context.run.options, agent.name, agent.model_settings)
+        settings = agent.model_settings if not door.run.options else model_options(door.run.options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
         specs = setup.specs if not setup.rules.handoffs else await self._shown_specs()
@@ -222,7 +223,7 @@ class React:
         for middleware in setup.before_model:
             request = _kept(await maybe_await(middleware.before_model(context, request)), request, middleware, "before_model")
         if self._hooked:
-            await context.call_hooks("on_model_start", agent, request)
+            await door.call_hooks("on_model_start", agent, request)
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
         for middleware in setup.wrap_model:
             call = _around(middleware, context, call)
@@ -244,23 +245,23 @@ class React:
             # The one that is recorded is counted there.
             for other in replies:
                 if other.usage is not None and other.id != recorded:
-                    context.run.usage += other.usage
+                    door.run.usage += other.usage
         if reply.tool_calls:
             reply = _with_ids(reply, said)
         if self._hooked:
-            await context.call_hooks("on_model_end", agent, reply)
+            await door.call_hooks("on_model_end", agent, reply)
         return reply
 
     async def _shown_specs(self) -> tuple[ToolSpec, ...]:
         """The tools, without those handoffs that are not enabled now."""
-        setup, context = self._setup, self._context
+        setup, door = self._setup, self._door
         asked = [one for one in setup.rules.handoffs.values() if one.is_enabled is not True]
         if not asked:
             return setup.specs
-        enabled = await context.at_once([one.enabled(context.run, self._agent) for one in asked])
+        enabled = await door.at_once([one.enabled(door.run, self._agent) for one in asked])
         off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
-        if off or _OFF in context.notes:
-            context.notes[_OFF] = off
+        if off or _OFF in door.notes:
+            door.notes[_OFF] = off
         return tuple(spec for spec in setup.specs if spec.name not in off)
 
     async def _call(self, request: ModelRequest) -> Message:
@@ -275,11 +276,11 @@ class React:
                 if self._gate is not None:
                     await self._may_show()
                 if type(item) is MessageDelta:
-                    await self._context.emit(AgentEvent(delta=item))
+                    await self._door.emit(AgentEvent(delta=item))
                 elif isinstance(item, Message):
                     whole = item
                 elif isinstance(item, ModelRetry):
-                    await self._context.emit(AgentEvent(delta=MessageDelta(), error=item))
+                    await self._door.emit(AgentEvent(delta=MessageDelta(), error=item))
                 else:
                     self._check(item)
         if whole is None:
@@ -294,19 +295,19 @@ class React:
             return
         what = "nothing" if reply is None else repr(reply)
         msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
-        raise ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name)
+        raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
 
     def _parsed(self, form: AnswerForm, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
         """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
-        notes = self._context.notes
+        notes = self._door.notes
         parsed, what = form.parse(reply.text)
         if what is None:
             notes.pop("problem", None)
             if parsed is None:
-                self._context.run.null_answer = reply.id
+                self._door.run.null_answer = reply.id
         elif "problem" in notes:
             msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
-            return None, ModelBehaviorError(msg, run=self._context.run_id, agent=self._agent.name, message=reply)
+            return None, ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name, message=reply)
         else:
             notes["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
         return parsed, None

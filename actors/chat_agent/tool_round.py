@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
@@ -22,8 +22,9 @@ from ...runtime.maybe_await import maybe_await
 from ..handoffs.handoff import Handoff
 from ..handoffs.transfer import transfer_tool
 from ..tools.approval import Denied, approved
+from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, ToolInterrupted
+from ..tools.tool_context import ToolContext, call_door_of
 from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
 
@@ -62,17 +63,17 @@ class ToolPolicy:
 class Round:
     """The calls of one reply that have no result yet."""
 
-    __slots__ = ("_context", "_crash", "_errors", "_final", "_hooked", "_interrupts", "_off", "_policy", "_stopped", "handoff", "rivals")
+    __slots__ = ("_crash", "_door", "_errors", "_final", "_hooked", "_interrupts", "_off", "_policy", "_stopped", "handoff", "rivals")
 
     def __init__(
-        self, policy: ToolPolicy, context: AgentContext, *, hooked: bool, off: Collection[str] = (), final: Callable[[Any], Awaitable[None]] | None = None
+        self, policy: ToolPolicy, door: AgentDoor, *, hooked: bool, off: Collection[str] = (), final: Callable[[Any], Awaitable[None]] | None = None
     ) -> None:
         self._off = off  # handoffs that the model was not shown
         self._final = final  # what looks at a result with which the agent ends
         self.handoff: ToolCall | None = None  # the one that is to be carried out now
         self.rivals: list[str] = []  # those that were called beside it
         self._policy = policy
-        self._context = context
+        self._door = door
         self._hooked = hooked
         self._crash: BaseException | None = None  # what no tool should raise: it is the end of the agent's actor
         self._errors: list[AgentError] = []
@@ -81,8 +82,8 @@ class Round:
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
-        where = {"run": self._context.run_id, "agent": self._context.agent_name}
-        self._errors += [ToolError(text, **where) for _, text in (self._context.invocation.notes or {}).get(FAILED, ())]
+        where = {"run": self._door.run.run_id, "agent": self._door.agent_name}
+        self._errors += [ToolError(text, **where) for _, text in (self._door.invocation.notes or {}).get(FAILED, ())]
         exits = next((call.id for call in all_calls if call.name == self._policy.exit_name), None)
         leaving = [call for call in all_calls if self._leaves(call)]
         chosen = self._chosen(leaving)
@@ -106,16 +107,16 @@ class Round:
         else:
             await self._one_by_one(works)
         if self._crash is not None:
-            msg = f"agent {self._context.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
-            raise AgentError(msg, run=self._context.run_id, agent=self._context.agent_name) from self._crash
-        context, notes = self._context, self._context.invocation.notes
+            msg = f"agent {self._door.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
+            raise AgentError(msg, run=self._door.run.run_id, agent=self._door.agent_name) from self._crash
+        door, notes = self._door, self._door.invocation.notes
         if self._interrupts or self._errors or self._stopped:
             self.handoff = None  # not now
         if self._interrupts and not self._errors:
-            await context.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
+            await door.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
             return True
         if self._stopped:
-            await context.pause()
+            await door.pause()
         if notes is not None and RESULT_LAST in notes:
             _, failed, message, action = notes[RESULT_LAST]
             ends = not failed and not self._errors
@@ -128,10 +129,10 @@ class Round:
         else:
             ends = False
         if self._errors:
-            if notes is not None and notes.pop(FAILED, None) and context.node.agent.on_failure is not None:
-                await context.save()  # it is started again, and makes these calls again
+            if notes is not None and notes.pop(FAILED, None) and door.node.agent.on_failure is not None:
+                await door.save()  # it is started again, and makes these calls again
             raise self._errors[0]
-        return ends or context.invocation.outcome is not None
+        return ends or door.invocation.outcome is not None
 
     def _leaves(self, call: ToolCall) -> bool:
         """Whether the agent would leave by it."""
@@ -145,12 +146,12 @@ class Round:
         """By which of these the agent leaves."""
         if len(leaving) > 1 and self._policy.several == "error":
             names = ", ".join(call.name for call in leaving)
-            msg = f"agent {self._context.agent_name!r}: its model wants to hand over {len(leaving)} times at once: {names}."
-            raise HandoffError(msg, run=self._context.run_id, agent=self._context.agent_name)
+            msg = f"agent {self._door.agent_name!r}: its model wants to hand over {len(leaving)} times at once: {names}."
+            raise HandoffError(msg, run=self._door.run.run_id, agent=self._door.agent_name)
         return None if not leaving else leaving[-1 if self._policy.several == "last" else 0]
 
     async def _all_at_once(self, works: list[Any]) -> None:
-        tasks = [self._context.create_task(self._guarded(work)) for work in works]
+        tasks = [self._door.create_task(self._guarded(work)) for work in works]
         for task, work in zip(tasks, works, strict=True):
             task.add_done_callback(partial(_close, work))  # one that was cancelled before its first step has not begun it
         try:
@@ -175,7 +176,7 @@ class Round:
             for work in works:
                 if self._interrupts or self._crash is not None:
                     break
-                if self._context.run.stopping is not None:
+                if self._door.run.stopping is not None:
                     self._stopped = True
                     break
                 await self._guarded(work)
@@ -184,21 +185,21 @@ class Round:
                 work.close()
 
     async def _ignore(self, call: ToolCall, why: str) -> None:
-        await self._context.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
+        await self._door.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result shown."""
-        agent = self._context
+        agent = self._door
         if agent.invocation.is_cancelled:
             raise asyncio.CancelledError("the run has ended before this call was begun")
         answers = agent.invocation.answers
         answer = None if answers is None else answers.get(call.id)
-        context = ToolContext(agent, call, answer)
+        call_door = CallDoor(agent, call, answer)
         if answer is not None and not answer.is_target:
             # It waits on, for the same thing.
             pending = answer.pending
             self._interrupts.append(
-                agent.interrupted(pending.context.info, pending.state, context.address_step, approval=pending.approval, earlier=pending.earlier)
+                agent.note_interrupt(pending.context.info, pending.state, call_door.address_step, approval=pending.approval, earlier=pending.earlier)
             )
             return
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
@@ -207,34 +208,34 @@ class Round:
         busy = tool is None or not tool.plays_agent
         agent.invocation.busy += busy
         try:
-            message, failed = await self._message(context, tool, call)
+            message, failed = await self._message(call_door, tool, call)
             if message is not None and comes_last:
-                agent.notes[RESULT_LAST] = (call.id, failed, message, context.action)
+                agent.notes[RESULT_LAST] = (call.id, failed, message, call_door.action)
                 await agent.save()
             elif message is not None:
                 second = call.name == self._policy.exit_name  # the first exit ends the run, behind all other calls
-                await self._show(message, None if second else context.action)
+                await self._show(message, None if second else call_door.action)
         finally:
             agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
         await agent.rest()
 
-    async def _message(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
+    async def _message(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
         """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""
-        agent = self._context
+        agent = self._door
         failed = False
         try:
-            content = await self._content(context, tool, call)
+            content = await self._content(call_door, tool, call)
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
             return None, False
         except (GuardrailTripped, HandoffError) as error:
-            error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run_id
+            error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run.run_id
             self._errors.append(error)
             return None, True
         except ToolError as error:
             error.agent = error.agent or agent.agent_name
-            error.run = error.run or agent.run_id
-            context.forget_action()
+            error.run = error.run or agent.run.run_id
+            call_door.forget_action()
             if self._policy.raises and not isinstance(error, Denied):
                 self._errors.append(error)
                 agent.notes[FAILED] = [*agent.notes.get(FAILED, ()), (call.id, str(error))]
@@ -243,8 +244,8 @@ class Round:
             content = str(error)
             failed = True
         else:
-            if call.name == self._policy.exit_name and context.action is None:
-                context.send_action(Exit())
+            if call.name == self._policy.exit_name and call_door.action is None:
+                call_door.send_action(Exit())
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
@@ -253,40 +254,41 @@ class Round:
     async def _show(self, message: Message, action: Action | None) -> None:
         """Have a result recorded. With an exit or a transfer its agent has ended, and is not asked again: what it leaves behind is recorded with it."""
         if isinstance(action, Exit | TransferToAgent) and self._policy.output_key is not None:
-            self._context.session[self._policy.output_key] = message.text
-        await self._context.emit(AgentEvent.of(message, action))
+            self._door.run.session[self._policy.output_key] = message.text
+        await self._door.emit(AgentEvent.of(message, action))
 
-    async def _content(self, context: ToolContext, tool: Tool | None, call: ToolCall) -> Any:
+    async def _content(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> Any:
         """The content of the result. Raises ToolError, whatever went wrong."""
+        context = ToolContext(call_door)
         try:
             if tool is None:
                 return tool_content(await self._unknown(call))
             call = await approved(context, tool, call)
             if tool.input_guardrails:
-                instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(context.run, self._context.node.agent, call))
+                instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(self._door.run, self._door.node.agent, call))
                 if instead is not None:
                     return instead
             content = tool_content(await (_call(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
-            data = ToolOutputGuardrailData(context.run, self._context.node.agent, call, content)
+            data = ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content)
             instead = await check_tool(tool.output_guardrails, data) if tool.output_guardrails else None
             return content if instead is None else instead  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
-            raise ToolArgumentsError(_one_line(str(error)), agent=self._context.agent_name, message=call) from error
+            raise ToolArgumentsError(_one_line(str(error)), agent=self._door.agent_name, message=call) from error
         except ToolError:
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if self._context.is_over or (task is not None and task.cancelling()):
+            if self._door.is_over or (task is not None and task.cancelling()):
                 raise
             msg = f"tool {call.name} was cancelled from within"
-            raise ToolError(msg, agent=self._context.agent_name, message=call) from error
+            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
                 raise  # not the tool's: what stands before and behind it
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
-            raise ToolError(_one_line(text), agent=self._context.agent_name, message=call) from error
+            raise ToolError(_one_line(text), agent=self._door.agent_name, message=call) from error
         finally:
-            context.end()
+            call_door.end()
 
     async def _unknown(self, call: ToolCall) -> Any:
         if self._policy.unknown is not None:
@@ -294,7 +296,7 @@ class Round:
         names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
         known = ", ".join(sorted(names)) or "none at all"
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
-        raise ToolError(msg, agent=self._context.agent_name, message=call)
+        raise ToolError(msg, agent=self._door.agent_name, message=call)
 
     async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> Any:
         async def innermost(given: ToolCall) -> Any:
@@ -328,7 +330,7 @@ async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
         except ToolArgumentsError:
             raise
         except Exception:
-            context.forget_action()
+            call_door_of(context).forget_action()
             attempt += 1
             if attempt > tool.retries:
                 raise

@@ -14,8 +14,9 @@ from ...runtime.agent.tree import Node, build_tree
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.errors import ToolError, text_of
+from ..tools.call_door import ToolInterrupted
 from ..tools.tool import Tool
-from ..tools.tool_context import ToolContext, ToolInterrupted
+from ..tools.tool_context import ToolContext, call_door_of
 from .transfer import text_argument
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class AgentTool(Tool):
 
     async def _play(self, context: ToolContext, arguments: Any) -> Any:
         own = self.__dict__
-        outer = context.agent_context
+        outer = call_door_of(context).agent
         if own["_full_history"]:
             invocation = outer.invocation
             entries = select(invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ())
@@ -63,8 +64,9 @@ class AgentTool(Tool):
 
     async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
         """Let the agent play, and return what it says last."""
-        outer = context.agent_context
-        outcome = await outer.call_agent(self.tree, given, context.next_slot(), shown=shown, tool=context.address_step)
+        call = call_door_of(context)
+        outer = call.agent
+        outcome = await outer.call_agent(self.tree, given, call.next_cast_key(), shown=shown, tool=call.address_step)
         if outcome.kind == "failed":
             msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
             raise ToolError(msg, agent=outer.agent_name) from outcome.error

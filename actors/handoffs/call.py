@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.data.agent_input import AgentInput
-from ...runtime.data.chat import ToolCall
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
 from ...runtime.maybe_await import maybe_await
 from ...runtime.tracing import span
 from ..tools.tool import ToolArgumentsError
-from ..tools.tool_context import ToolContext
+from ..tools.tool_context import ToolContext, call_door_of
 from .agent_tool import AgentTool
 from .handoff import Handoff
 from .step import conversation, filtered_input
@@ -46,7 +45,8 @@ class HandoffCall(AgentTool):
         del arguments
         own = self.__dict__
         handoff: Handoff = own["_handoff"]
-        outer, call = context.agent_context, ToolCall(context.call_id, context.tool_name, context.arguments)
+        door = call_door_of(context)
+        outer, call = door.agent, door.call
 
         async def invoke() -> None:
             try:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.hooks import call_hooks
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
@@ -29,42 +29,42 @@ if TYPE_CHECKING:
 __all__ = ["conversation", "filtered_input", "follow_again", "hand_off"]
 
 
-async def hand_off(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall, rivals: Sequence[str], *, raises: bool) -> bool:
+async def hand_off(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, rivals: Sequence[str], *, raises: bool) -> bool:
     """Hand over. Returns False if that cannot be, because the model has called it wrongly and is to try again; `rivals` are the others that it has called."""
-    node, run = context.node, context.run
+    node, run = door.node, door.run
     with span("handoff", from_agent=node.name, to_agent=handoff.agent_name) as opened:
         if rivals:
             named = (rules.handoffs.get(name) for name in rivals)
             opened.set(requested_agents=[handoff.agent_name, *(name if one is None else one.agent_name for name, one in zip(rivals, named, strict=True))])
             opened.fail("several handoffs were requested at once")
         try:
-            target = await _target(handoff, context, call, opened)
+            target = await _target(handoff, door, call, opened)
         except ModelBehaviorError as error:
-            error.agent, error.run, error.message = node.name, context.run_id, call
+            error.agent, error.run, error.message = node.name, door.run.run_id, call
             if raises:
                 raise
-            await context.emit(AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name)))
+            await door.emit(AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name)))
             return False
         result = Message.tool(handoff.get_transfer_message(target), call.id, call.name)
         if rules.output_key is not None:
-            context.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
-        await context.emit(AgentEvent.of(result, context.hand_over(target)))
+            door.run.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
+        await door.emit(AgentEvent.of(result, door.hand_over(target)))
         if run.hooks is not None or node.agent.hooks is not None:
             await asyncio.gather(
                 call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
                 call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
             )
-        await _prepare(context, rules, handoff, call, target)
+        await _prepare(door, rules, handoff, call, target)
     return True
 
 
-async def _target(handoff: Handoff, context: AgentContext, call: ToolCall, opened: Span) -> Agent:
-    where: dict[str, Any] = {"run": context.run_id, "agent": context.agent_name, "message": call}
+async def _target(handoff: Handoff, door: AgentDoor, call: ToolCall, opened: Span) -> Agent:
+    where: dict[str, Any] = {"run": door.run.run_id, "agent": door.agent_name, "message": call}
     try:
-        target = await maybe_await(handoff.on_invoke_handoff(context.run, call.arguments))
+        target = await maybe_await(handoff.on_invoke_handoff(door.run, call.arguments))
     except (HandoffError, ModelBehaviorError) as error:
         opened.fail(str(error))
-        error.run, error.agent = error.run or context.run_id, error.agent or context.agent_name
+        error.run, error.agent = error.run or door.run.run_id, error.agent or door.agent_name
         raise
     except Exception as error:
         opened.fail(text_of(error))
@@ -77,36 +77,36 @@ async def _target(handoff: Handoff, context: AgentContext, call: ToolCall, opene
     return target
 
 
-async def follow_again(context: AgentContext, rules: HandoffRules, said: Sequence[Message]) -> None:
+async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Message]) -> None:
     """The run goes on behind a handoff that is recorded: find out again to whom, and what he is given."""
     last = said[-1]
     handoff = rules.handoffs.get(last.tool_name or "")
-    if handoff is None or handoff.mode == "call" or last.text != transfer_message(context.invocation.transfer or ""):
+    if handoff is None or handoff.mode == "call" or last.text != transfer_message(door.invocation.transfer or ""):
         return  # it was another kind of transfer
     call = next(call for message in reversed(said) for call in message.tool_calls if call.id == last.tool_call_id)
     if handoff.agent is None:
         why = "which chooses the agent when it is called: it cannot be found again"
         msg = f"the run was about to hand over by {handoff.tool_name}, {why}. Give the Handoff agent=."
-        raise HandoffError(msg, run=context.run_id, agent=context.agent_name)
-    context.hand_over(handoff.agent)
-    await _prepare(context, rules, handoff, call, handoff.agent)
+        raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name)
+    door.hand_over(handoff.agent)
+    await _prepare(door, rules, handoff, call, handoff.agent)
 
 
-async def _prepare(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent) -> None:
+async def _prepare(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent) -> None:
     """What the agent that takes over is given, if that is not just the conversation as it was said."""
-    messages = await filtered_input(context, rules, handoff, call)
+    messages = await filtered_input(door, rules, handoff, call)
     if messages is not None:
-        context.hand_over(target, AgentInput(messages, context.streaming))
+        door.hand_over(target, AgentInput(messages, door.streaming))
 
 
-async def filtered_input(context: AgentContext, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[Message, ...] | None:
+async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[Message, ...] | None:
     """What the handoff makes of the conversation; None if it changes nothing."""
-    chosen = handoff.input_filter if handoff.input_filter is not None else context.run.handoff_input_filter
+    chosen = handoff.input_filter if handoff.input_filter is not None else door.run.handoff_input_filter
     nests = rules.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
     payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
     if chosen is None and not nests:
-        return (*payload, *conversation(context, handoff)) if payload else None
-    data = _input_data(context, calls=handoff.mode == "call")
+        return (*payload, *conversation(door, handoff)) if payload else None
+    data = _input_data(door, calls=handoff.mode == "call")
     if chosen is not None:
         name = getattr(chosen, "__name__", None) or repr(chosen)
         whose = f"the input filter {name} of the handoff {handoff.tool_name}"
@@ -114,10 +114,10 @@ async def filtered_input(context: AgentContext, rules: HandoffRules, handoff: Ha
             data = await maybe_await(chosen(data))
         except Exception as error:
             msg = f"{whose} raised {type(error).__name__}: {text_of(error)}"
-            raise HandoffError(msg, run=context.run_id, agent=context.agent_name) from error
+            raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name) from error
         if not isinstance(data, HandoffInputData):
             msg = f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes it."
-            raise UsageError(msg, run=context.run_id, agent=context.agent_name)
+            raise UsageError(msg, run=door.run.run_id, agent=door.agent_name)
     else:
         whose = f"the handoff {handoff.tool_name}"
     if nests:
@@ -125,28 +125,28 @@ async def filtered_input(context: AgentContext, rules: HandoffRules, handoff: Ha
     return (*payload, *as_messages(data, whose))
 
 
-def conversation(context: AgentContext, handoff: Handoff) -> tuple[Message, ...]:
+def conversation(door: AgentDoor, handoff: Handoff) -> tuple[Message, ...]:
     """All that the agent was given, and what it has said; but for calls that have no result yet."""
-    return as_messages(_input_data(context, calls=handoff.mode == "call"), "the conversation")
+    return as_messages(_input_data(door, calls=handoff.mode == "call"), "the conversation")
 
 
-def _input_data(context: AgentContext, *, calls: bool) -> HandoffInputData:
+def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
     """The conversation, as an input filter is given it."""
-    handoffs = _handoff_names(context)
-    invocation, given, said = context.invocation, context.given.messages, context.invocation.messages
+    handoffs = _handoff_names(door)
+    invocation, given, said = door.invocation, door.input.messages, door.invocation.messages
     window = invocation.window
     asked = window.input.messages if window.verbatim_from is not None and window.input is not None else given
     turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
-    before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], context.agent_name, handoffs))
+    before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], door.agent_name, handoffs))
     # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.
     new = said[turn : turn + 1] if calls else said[turn:]
-    return HandoffInputData(input_history_of(asked), before, items_of(new, context.agent_name, handoffs), context.run)
+    return HandoffInputData(input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run)
 
 
-def _handoff_names(context: AgentContext) -> frozenset[str]:
+def _handoff_names(door: AgentDoor) -> frozenset[str]:
     """The tools by which agents of this run hand over: the one at work, and those whose calls may be in the conversation."""
     found: set[str] = set()
-    for tree in context.node.root.trees():
+    for tree in door.node.root.trees():
         for node in tree.walk():
             rules: HandoffRules | None = getattr(node.kept, "rules", None)
             if rules is not None:

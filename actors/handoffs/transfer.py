@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Final
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.agent.tree import INNER, Node
 from ...runtime.data.agent_input import AgentInput
@@ -110,12 +110,15 @@ class DeterministicTransfer(Agent):
         self.to = targets
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        invocation = context.invocation
+        door = door_of(context)
+        invocation = door.invocation
         # What it says itself is counted: it goes on behind what it has said.
         said = len(invocation.messages)
         if not context.state.get("played"):
+            inner = invocation.node.inner
+            assert inner is not None  # `wrapped` is set
             given = None if invocation.window.input is None else input  # with what was told it beside that
-            outcome = await context.cast_node(invocation.node.inner, invocation.run_path, invocation.lane, INNER, given=given)
+            outcome = await door.cast_node(inner, invocation.run_path, invocation.lane, INNER, input=given)
             told = self.reports_failure and outcome.kind == "failed"
             if outcome.kind != "finished" and not told:
                 return

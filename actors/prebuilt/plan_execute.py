@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, Self
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent, BreakLoop
@@ -80,13 +80,14 @@ class _Forced(Agent):
         """The tool that the model calls, and its arguments as a message. Raises if it does anything else."""
         choice = tools[0].name if len(tools) == 1 else "required"
         request = ModelRequest((Message.system(self.instruction), *messages), tools, choice, self.settings)
+        door = door_of(context)
         if context.run.stopping is not None:
-            await context.pause()
-        context.invocation.busy += 1
+            await door.pause()
+        door.invocation.busy += 1
         try:
             reply = await context.run.model_for_run(self.model).generate(request)
         finally:
-            context.invocation.busy -= 1
+            door.invocation.busy -= 1
         try:
             name, arguments = self._called(reply, tools, context)
         except ModelBehaviorError:
@@ -134,7 +135,7 @@ def _as_json(value: dict[str, Any]) -> str:
 
 class _Planner(_Forced):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        session, said = context.session, context.invocation.messages
+        session, said = context.session, door_of(context).invocation.messages
         if not said:  # else the plan was made before the run went on from here
             session.update(UserInput=list(input.messages), ExecutedSteps=[])
             _, plan = await self._ask(context, input.messages, (_PLAN,))
@@ -152,10 +153,10 @@ class _Replanner(_Forced):
     last_iteration: int | None = None
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        session, state, said = context.session, context.state, context.invocation.messages
+        session, state, said = context.session, context.state, door_of(context).invocation.messages
         if not said and "response" not in state:
             self._note(context)
-            last = self.last_iteration is not None and context.invocation.assignment.loop == self.last_iteration
+            last = self.last_iteration is not None and door_of(context).invocation.assignment.loop == self.last_iteration
             plan = _steps(session.get("Plan", []))
             asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{plan}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
             if last:
@@ -173,7 +174,7 @@ class _Replanner(_Forced):
 
     def _note(self, context: AgentContext) -> None:
         """The first step of the plan is done: note it, if that was not noted before the run went on from here."""
-        session, state, iteration = context.session, context.state, context.invocation.assignment.loop
+        session, state, iteration = context.session, context.state, door_of(context).invocation.assignment.loop
         plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
         noted = "noted" in state if self.last_iteration is None or iteration is None else len(done) > iteration
         if plan and not noted:

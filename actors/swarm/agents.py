@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from ...runtime.agent.context import AgentContext
+from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta, ToolCall
 from ...runtime.data.events import AgentEvent
@@ -27,7 +27,7 @@ class StartAgent(Definition):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         swarm_call: SwarmCall = context.options[SWARM_CALL]
         if swarm_call.agent:
-            yield AgentEvent.of(action=context.hand_over(SwarmAgent(swarm_call.agent, swarm_call.agent.name), input))
+            yield AgentEvent.of(action=door_of(context).hand_over(SwarmAgent(swarm_call.agent, swarm_call.agent.name), input))
 
 
 class SwarmAgent(Definition):
@@ -60,7 +60,7 @@ class SwarmAgent(Definition):
                 yield _event_of(message)
             if response.agent:
                 swarm_call.agent = response.agent
-                yield AgentEvent.of(action=context.hand_over(SwarmAgent(response.agent, self.sender), input))
+                yield AgentEvent.of(action=door_of(context).hand_over(SwarmAgent(response.agent, self.sender), input))
                 return
 
 

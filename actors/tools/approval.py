@@ -15,7 +15,7 @@ from ...runtime.data.chat import ToolCall
 from ...runtime.errors import ToolError
 from ...runtime.maybe_await import maybe_await
 from .tool import Tool
-from .tool_context import ToolContext
+from .tool_context import ToolContext, call_door_of
 
 __all__ = ["ApprovalRequest", "Approve", "Denied", "Deny", "approved"]
 
@@ -60,13 +60,14 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     needed = tool.needs_approval
     if not needed:
         return call
-    if not context.was_approved:
+    door = call_door_of(context)
+    if not door.was_approved:
         tool.check_arguments(call.arguments)
         if callable(needed):
             needed = await maybe_await(needed(context, json.loads(call.arguments or "{}")))
         if not needed:
             return call
-    answer = context.approval(ApprovalRequest(call.name, call.arguments))
+    answer = door.approval(ApprovalRequest(call.name, call.arguments))
     if answer is False or isinstance(answer, Deny):
         reason = answer.reason if isinstance(answer, Deny) else ""
         msg = f"the call of {call.name} was denied{f': {reason}' if reason else ''}"

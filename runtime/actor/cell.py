@@ -1,8 +1,8 @@
 """The inside of one actor: everything that survives a restart.
 
-Owns: the instance, the mailbox, the position in the tree, and the *phase*. `loop_cell.py` and `thread_cell.py`, one for each kind of actor, handle
-messages; `lifecycle.py` starts, fails, restarts and ends the actor. Everything runs on the system's loop, except where a comment says "from any thread".
-It must never decide what happens to a failed actor, nor call a user's code under a lock.
+Owns: the instance, the mailbox, the position in the tree, and the *phase*. `loop_cell.py` and `thread_cell.py`, one for each kind of actor, handle messages;
+`lifecycle.py` starts, fails, restarts and ends the actor. Everything runs on the system's loop, except where a comment says "from any thread". It must never
+decide what happens to a failed actor, nor call a user's code under a lock.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ class Cell(ABC):
         self.parent = parent
         self.supervision = supervision
         self.mailbox = Mailbox(mailbox, system.lock, engaged=True)  # engaged, so that no put wakes it before `begin`
-        # As isolated as a task: a context variable that a handler sets is visible to this actor only.
-        self.context = contextvars.copy_context()
+        self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = ActorRef(self)  # None after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance
         self.phase = STARTING

@@ -12,7 +12,8 @@ Owns what an invocation of an agent is, as data, and how its definition is drive
     invocation      one invocation of an agent, and the roles that it plays, as data
     input_window    which part of the conversation an invocation is given
     run_state       what one run has come to, as data
-    context         an agent's door to its run
+    door            what the agents of this package can do in their run
+    context         a user's view of an invocation, and what leads from it to the door
     agent_actor     the actor of one invocation
 
 It must never record, number or show an event: that is for the run's supervisor in `run/`.

@@ -23,7 +23,8 @@ from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import logger
-from .context import ASKED_BEHIND, AgentContext, ResumeInfo
+from .context import AgentContext, ResumeInfo
+from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
 from .input_window import read_window
 from .invocation import Assignment, Invocation
@@ -39,21 +40,22 @@ __all__ = ["AgentActor"]
 class AgentActor(Actor):
     """One invocation of one agent."""
 
-    __slots__ = ("_context", "_invocation", "_supervisor")
+    __slots__ = ("_context", "_door", "_invocation", "_supervisor")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], streaming: bool) -> None:  # noqa: FBT001 -- for speed
         super().__init__()
         self._invocation = invocation
         self._supervisor = supervisor
-        self._context = AgentContext(invocation, run, supervisor, self._cell.system, streaming=streaming)
+        self._door = AgentDoor(invocation, run, supervisor, self._cell.system, streaming=streaming)
+        self._context = AgentContext(self._door)
         invocation.cell = self._cell
 
     async def on_receive(self, message: Any) -> None:
         """Perform: from the beginning, or from where the invocation stands."""
         del message
-        invocation, context = self._invocation, self._context
+        invocation, door = self._invocation, self._door
         agent = invocation.node.agent
-        hooked = context.run.hooks is not None or agent.hooks is not None
+        hooked = door.run.hooks is not None or agent.hooks is not None
         try:
             if hooked:
                 await self._announce(agent)
@@ -61,10 +63,10 @@ class AgentActor(Actor):
             if outcome is None and invocation.restored:
                 outcome = await self._go_on(agent)
             if outcome is None:
-                given = read_window(invocation, agent, context.run, streaming=context.streaming)
+                given = read_window(invocation, agent, door.run, streaming=door.streaming)
                 if not isinstance(given, AgentInput):
                     given = await given
-                context.given = given
+                door.input = given
                 outcome = await self._play(agent, given)
         except asyncio.CancelledError:
             if not self._is_cancelled():
@@ -75,25 +77,25 @@ class AgentActor(Actor):
                 raise
             outcome = await self._fail(error)
         if hooked:
-            await context.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+            await door.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         await deliver(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
         stop_actor(self._cell)
 
     async def _go_on(self, agent: Any) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
-        invocation, context = self._invocation, self._context
+        invocation, door = self._invocation, self._door
         if invocation.transfer is not None and agent.wrapped is None and not agent.has_handoffs and not self._has_more():
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
             # It waits on, for the same thing.
-            await context.emit(AgentEvent.of(action=Interrupted((context.interrupted(answer.pending.context.info, answer.pending.state),))))
+            await door.emit(AgentEvent.of(action=Interrupted((door.note_interrupt(answer.pending.context.info, answer.pending.state),))))
             return invocation.outcome
         if answer is not None:
             state = answer.pending.state
-            context.resume = ResumeInfo(is_target=True, data=answer.data, state=state, streaming=context.streaming)
+            self._context.resume = ResumeInfo(is_target=True, data=answer.data, state=state, streaming=door.streaming)
         elif invocation.resumed:
-            context.resume = ResumeInfo(streaming=context.streaming)
+            self._context.resume = ResumeInfo(streaming=door.streaming)
         return None
 
     def _has_more(self) -> bool:
@@ -106,17 +108,17 @@ class AgentActor(Actor):
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
         task = asyncio.current_task()
-        return self._context.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
+        return self._door.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
 
     async def _announce(self, agent: Any) -> None:
-        invocation, context = self._invocation, self._context
+        invocation, door = self._invocation, self._door
         source = invocation.handed_over_by
         if source is not None:
-            await call_hooks(context.run.hooks, None, "on_transfer", None, context.run, source.agent, agent)
-            await call_hooks(None, agent.hooks, "on_transfer", None, context.run, agent, source.agent)
+            await call_hooks(door.run.hooks, None, "on_transfer", None, door.run, source.agent, agent)
+            await call_hooks(None, agent.hooks, "on_transfer", None, door.run, agent, source.agent)
         if invocation.assignment.parent is None and source is None:
-            await context.call_hooks("on_run_start", invocation.assignment.dialogue.input)
-        await context.call_hooks("on_agent_start", agent, agent_name="on_start")
+            await door.call_hooks("on_run_start", invocation.assignment.dialogue.input)
+        await door.call_hooks("on_agent_start", agent, agent_name="on_start")
 
     async def _fail(self, error: Exception) -> Outcome:
         shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
@@ -124,8 +126,8 @@ class AgentActor(Actor):
 
     async def _play(self, agent: Any, given: AgentInput) -> Outcome:
         """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
-        invocation, context = self._invocation, self._context
-        stream = _events_of(agent, given, context)
+        invocation, door = self._invocation, self._door
+        stream = _events_of(agent, given, self._context)
         exhausted = False
         try:
             async for event in stream:
@@ -133,7 +135,7 @@ class AgentActor(Actor):
                     raise _no_event(agent, event)
                 if event.message is None or type(event.message) is not Message or event.action is not None:
                     _check_event(agent, event)
-                await context.emit(event)
+                await door.emit(event)
                 if invocation.outcome is not None:
                     break
             else:
@@ -143,7 +145,7 @@ class AgentActor(Actor):
                 await self._close(stream)
         if invocation.outcome is not None:
             return invocation.outcome
-        if (last := context.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
+        if (last := door.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
             return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
         message = invocation.last_message
         return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED

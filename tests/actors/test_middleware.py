@@ -148,7 +148,8 @@ def test_each_sees_what_the_one_before_it_has_made():
 def test_a_tool_call_that_after_model_adds_is_made():
     class Add(Middleware):
         def after_model(self, context, message):
-            if message.text == "done" and not any(one.role == "tool" for one in context.invocation.messages):
+            if message.text == "done" and "added" not in context.state:
+                context.state["added"] = True
                 return Message.assistant("", (ToolCall("", "echo", '{"text":"added"}'),))
 
     result, model = play([Add()], ScriptedModel(["done", "done"]))
