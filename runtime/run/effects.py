@@ -24,27 +24,28 @@ class CutShort:
     """None where each step is in the journal, which holds it already."""
 
 
-@dataclass(frozen=True, slots=True)
 class Effects:
-    """In the order in which they are carried out."""
+    """In the order in which they are carried out. Never changed once made; a plain class, because each event makes one."""
 
-    reply: AgentEvent | object | None = None
-    """What the sender of the message is told, after all the rest."""
-    write: bool = False
-    """What has happened is written. Without it, only if there is something that is shown after that."""
-    suspend: bool = False
-    """All that is left waits for an answer: the run is kept, and shows its interrupts."""
-    cut_short: CutShort | None = None
-    """The run is kept as it stood, and says that it was cancelled."""
-    wait_for_room: bool = False
-    """The consumer has to take some events first."""
-    leave: bool = False
-    """The run has ended: its end is written, its hook called, and its supervisor stops."""
+    __slots__ = ("cut_short", "leave", "reply", "suspend", "takes_time", "wait_for_room", "write")
 
-    @property
-    def take_time(self) -> bool:
-        """Whether something is to be waited for."""
-        return self.write or self.suspend or self.wait_for_room or self.cut_short is not None
+    def __init__(
+        self,
+        reply: AgentEvent | object | None = None,
+        *,
+        write: bool = False,
+        suspend: bool = False,
+        cut_short: CutShort | None = None,
+        wait_for_room: bool = False,
+        leave: bool = False,
+    ) -> None:
+        self.write: Final = write  # what has happened is written; without it, only if there is something that is shown after that
+        self.suspend: Final = suspend  # all that is left waits for an answer: the run is kept, and shows its interrupts
+        self.cut_short: Final = cut_short  # the run is kept as it stood, and says that it was cancelled
+        self.wait_for_room: Final = wait_for_room  # the consumer has to take some events first
+        self.leave: Final = leave  # the run has ended: its end is written, its hook called, and its supervisor stops
+        self.reply: Final = reply  # what the sender of the message is told, after all the rest
+        self.takes_time: Final = write or suspend or wait_for_room or cut_short is not None
 
 
 NOTHING: Final = Effects()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Final, get_args
 
 from ..agent.run_context import RunContext
@@ -40,7 +41,7 @@ class Run:
     A consumer that leaves the iteration before its end cancels the run. A run without a consumer plays to its end.
     """
 
-    __slots__ = ("__weakref__", "_checkpoint_of", "_choose_system", "_context", "_door", "_iterated", "_launch", "_record", "_starting", "_supervisor")
+    __slots__ = ("__weakref__", "_checkpoint_of", "_choose_system", "_context", "_iterated", "_launch", "_record", "_starting", "_supervisor", "_system")
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Run:
         self._record = record
         self._choose_system = choose_system  # where it is to run, at its first use
         self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
-        self._door: LoopDoor | None = None  # to the loop that it lives on; None until it is started
+        self._system: ActorSystem | None = None  # that it lives in; None until it is started
         self._supervisor: ActorRef[RunSupervisor] | None = None
         self._iterated = False
         self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to use it
@@ -65,9 +66,9 @@ class Run:
 
     def __del__(self) -> None:
         # Its events will never be read: a run that waits for its consumer would wait for ever. An iteration keeps its run.
-        door = self._door
-        if door is not None and self._record.result is None and not door.system.loop.is_closed():
-            door.system.on_loop(self._record.stream.discard)
+        system = self._system
+        if system is not None and self._record.result is None and not system.loop.is_closed():
+            system.on_loop(self._record.stream.discard)
 
     @property
     def id(self) -> str:
@@ -87,19 +88,19 @@ class Run:
             return record.result.status
         if record.problem is not None:
             return RunStatus.FAILED
-        return RunStatus.PENDING if self._door is None else RunStatus.RUNNING
+        return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
 
     # --- starting ---
 
     def start(self) -> None:
         """Start it, if it has not been started."""
-        if self._door is not None:
+        if self._system is not None:
             return
         system = self._choose_system()  # not under the lock: it may wait for a loop, on which another thread's call may wait for the lock
         with self._starting:
-            if self._door is None:
+            if self._system is None:
                 system.on_loop(self._start_here, system)
-                self._door = LoopDoor(system, "run", self._context)  # what others send to the loop from here on comes after the start
+                self._system = system  # what others send to the loop from here on comes after the start
 
     def _start_here(self, system: ActorSystem) -> None:
         launch, self._launch = self._launch, None
@@ -110,17 +111,20 @@ class Run:
             self._record.refuse(problem)
             self._record.give_up()
 
-    def _started(self) -> LoopDoor:
+    def _started(self) -> ActorSystem:
         self.start()
-        assert self._door is not None
-        return self._door
+        assert self._system is not None
+        return self._system
+
+    def _door(self) -> LoopDoor:
+        """The way to the loop that it lives on."""
+        return LoopDoor(self._started(), "run", self._context)
 
     # --- the end ---
 
     def __await__(self) -> Generator[object, None, RunResult]:
-        door = self._started()
-        here = door.is_here or self._record.result is not None
-        return (self._finished() if here else door.call(self._finished)).__await__()
+        here = get_ident() == self._started().dispatcher.thread or self._record.result is not None
+        return (self._finished() if here else self._door().call(self._finished)).__await__()
 
     async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
@@ -145,7 +149,7 @@ class Run:
         if record.result is not None:
             return record.result
         refuse_on_a_loop("run.result()", "await run", self.id)
-        door = self._started()
+        door = self._door()
         ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
         try:
             result = door.block(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout=timeout, has_ended=ended)
@@ -168,7 +172,7 @@ class Run:
         if timeout is not None and not timeout >= 0:
             msg = f"cancel(timeout={timeout!r}): give a number of seconds, 0 or more, or None."
             raise UsageError(msg, run=self.id)
-        self._started().system.on_loop(self._cancel_here, "cancel() was called", mode, timeout)
+        self._started().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
         return CancelHandle(self)
 
     def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
@@ -180,15 +184,14 @@ class Run:
 
     async def wait_ended(self) -> None:
         """Wait until nothing of it is left, without reading its events. One that was never begun is not waited for."""
-        if self._door is not None and not self._record.has_ended:
-            await self._door.call(self._record.wait_ended)
+        if self._system is not None and not self._record.has_ended:
+            await self._door().call(self._record.wait_ended)
 
     async def aclose(self) -> None:
         """Cancel it, if it has not ended, and wait until nothing of it is left."""
         if self._record.result is None and self._record.problem is None:
-            door = self._started()
-            door.system.on_loop(self._cancel_here, "it was closed")
-            await door.call(self._finished)
+            self._started().on_loop(self._cancel_here, "it was closed")
+            await self._door().call(self._finished)
 
     # --- events ---
 
@@ -200,7 +203,7 @@ class Run:
         return self._events()
 
     def _events(self) -> Events:
-        door = self._started()
+        door = self._door()
         if self._record.stream.is_discarded:
             msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
             raise UsageError(msg, run=self.id)
@@ -209,9 +212,9 @@ class Run:
 
     def _abandon(self) -> None:
         """The consumer has left before the end."""
-        door = self._door
-        if door is not None and self._record.result is None and not door.system.loop.is_closed():
-            door.system.on_loop(self._abandon_here)
+        system = self._system
+        if system is not None and self._record.result is None and not system.loop.is_closed():
+            system.on_loop(self._abandon_here)
 
     def _abandon_here(self) -> None:
         self._record.stream.discard()
@@ -239,4 +242,4 @@ class CancelHandle:
 
 def end_of(run: Run) -> tuple[RunRecord, LoopDoor | None]:
     """By what the end of a run can be waited for without keeping the run itself, whose consumer may be gone. Without a door, it is not started."""
-    return run._record, run._door
+    return run._record, None if run._system is None else run._door()

@@ -88,8 +88,10 @@ class RunRecord:
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
-        self.phase = max(self.phase, phase)
-        self.has_begun = self.has_begun or phase is RunPhase.PLAYING
+        if phase > self.phase:
+            self.phase = phase
+        if phase is RunPhase.PLAYING:
+            self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
         """The run cannot begin."""

@@ -89,7 +89,7 @@ class RunSupervisor(Actor):
         if type(message) is Open:
             return self._open()
         effects = self._transition(message)
-        if self._log.waits or effects.take_time:
+        if effects.takes_time or self._log.waits:
             return self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
 
