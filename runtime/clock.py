@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Clock", "LoopClock", "Timer"]
+__all__ = ["Clock", "LoopClock", "Timer", "boottime", "boottime_of"]
+
+
+def boottime() -> float:
+    """Seconds since some instant of this machine, which count the time that it was suspended and never jump. Elsewhere than on Linux: the best there is."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_BOOTTIME else time.monotonic()
+
+
+_HAS_BOOTTIME: Final = hasattr(time, "CLOCK_BOOTTIME")
+
+
+def boottime_of(source: Clock) -> float:
+    """The same by a clock of a system: what another process judges as well, such as a lease, goes by it. A clock without one counts in its own way."""
+    own: Callable[[], float] = getattr(source, "boottime", source.monotonic)
+    return own()
 
 
 class Timer(Protocol):
@@ -49,6 +63,9 @@ class LoopClock:
 
     def monotonic(self) -> float:
         return self._loop.time()
+
+    def boottime(self) -> float:
+        return boottime()
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer:
         return self._loop.call_later(delay, callback, *args)

@@ -23,7 +23,9 @@
     ├── CheckpointError          bytes that cannot be read back: damaged, foreign, or of a type that is not registered
     │   ├── CheckpointNotFound       there is no checkpoint of that name
     │   ├── ResumeError              the checkpoint cannot be resumed, or not any more
+    │   │   └── RunLost                  another process has the run by now, or may have it
     │   └── StoreError               the store could not be reached, or refused
+    │       └── WriteRefused             what was to be written stands on something that is no longer so
     └── RunCancelled             the run was cancelled, or ran out of time
 
 Owns: all error classes that users see. Each error says what was wrong, where, and what to do; `run`, `agent`, `actor` and `message` say where it belongs.
@@ -55,6 +57,7 @@ __all__ = [
     "ResumeError",
     "RetryExhausted",
     "RunCancelled",
+    "RunLost",
     "SessionBusy",
     "StoreError",
     "SystemDraining",
@@ -62,6 +65,7 @@ __all__ = [
     "TransferError",
     "UnderstudyError",
     "UsageError",
+    "WriteRefused",
     "forget_frames",
     "text_of",
 ]
@@ -195,8 +199,24 @@ class ResumeError(CheckpointError):
     """The checkpoint cannot be resumed, or not any more."""
 
 
+class RunLost(ResumeError):
+    """Another process has the run by now, or may have it: this one writes nothing of it any more."""
+
+
 class StoreError(CheckpointError):
     """The store could not be reached, or refused. The exception of its client is the cause."""
+
+
+class WriteRefused(StoreError):
+    """What was to be written stands on something that is no longer so: nothing of it was written.
+
+    `reason` says what: the `"owner"` is not alive, its claim is of an earlier `"epoch"`, a journal is at another `"position"`, or a `"value"` is another one.
+    """
+
+    def __init__(self, text: str = "", *, reason: str = "epoch", key: str = "", **where: Any) -> None:
+        super().__init__(text, **where)
+        self.reason = reason
+        self.key = key
 
 
 class RunCancelled(UnderstudyError):

@@ -49,6 +49,9 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._now
 
+    def boottime(self) -> float:
+        return self._now
+
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> _ManualTimer:
         timer = _ManualTimer(callback, args)
         heapq.heappush(self._timers, (self._now + delay, next(self._order), timer))

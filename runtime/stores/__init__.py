@@ -1,6 +1,7 @@
 """Stores, behind one protocol: where runs leave what must outlive them.
 
     protocol                            what a store is
+    writes                              what it writes in one step, and on whose behalf
     arguments                           what may be asked of it
     memory                              the one in this process
     store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
@@ -16,5 +17,6 @@ from .postgres import PostgresStore
 from .protocol import JournalStore, Store
 from .redis import RedisStore
 from .sqlite import SQLiteStore
+from .writes import Append, Claim, Expect, Put, Remove
 
-__all__ = ["JournalStore", "MemoryStore", "PostgresStore", "RedisStore", "SQLiteStore", "Store"]
+__all__ = ["Append", "Claim", "Expect", "JournalStore", "MemoryStore", "PostgresStore", "Put", "RedisStore", "Remove", "SQLiteStore", "Store"]

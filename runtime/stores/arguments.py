@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import UsageError
+from .writes import Append, Expect, Put, Remove, Write
 
-__all__ = ["LONGEST_KEY", "count", "key_bytes", "key_list", "owner_name", "record_list", "span", "text", "time_to_live", "value_bytes"]
+__all__ = ["LONGEST_KEY", "checked_writes", "count", "key_bytes", "limit_of", "owner_name", "record_list", "span", "text", "time_to_live", "value_bytes"]
 
 LONGEST_KEY: Final = 2048
 """The bytes of UTF-8 that a key may have: no index of a backend takes more than that without further ado."""
@@ -31,16 +32,6 @@ def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
         msg = f"{call}: {name} has {len(encoded):,} bytes in UTF-8, and may have {LONGEST_KEY:,}; keep what is long in the value. It begins with {key[:40]!r}."
         raise UsageError(msg)
     return encoded
-
-
-def key_list(call: str, keys: object) -> list[str]:
-    if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
-        msg = f"{call}: keys is a {type(keys).__name__}; give a list of texts."
-        raise UsageError(msg)
-    listed = list(keys)
-    for index, key in enumerate(listed):
-        key_bytes(call, key, name=f"keys[{index}]")
-    return listed
 
 
 def owner_name(call: str, owner: object) -> bytes:
@@ -89,3 +80,34 @@ def count(call: str, after: object) -> int:
         msg = f"{call}: after={after!r} is no number of records; give 0 or more."
         raise UsageError(msg)
     return after
+
+
+def limit_of(call: str, limit: object) -> int | None:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        msg = f"{call}: limit={limit!r}: give a number of keys, 1 or more, or None for all of them."
+        raise UsageError(msg)
+    return limit
+
+
+def checked_writes(call: str, writes: Sequence[Write]) -> int:
+    """About how many bytes they write. Raises, if one of them is none, or a part of it is not what it has to be."""
+    size = 0
+    for index, write in enumerate(writes):
+        where = f"writes[{index}]"
+        if type(write) not in _WRITES:
+            msg = f"{call}: {where} is a {type(write).__name__}; give Put, Remove, Append or Expect."
+            raise UsageError(msg)
+        key_bytes(call, write.key, name=f"{where}.key")
+        if type(write) is Put:
+            size += len(value_bytes(call, write.value, name=f"{where}.value"))
+            if write.seconds is not None:
+                span(call, write.seconds, name=f"{where}.seconds")
+        elif type(write) is Append:
+            size += sum(len(value_bytes(call, record, name=f"{where}.records")) for record in write.records)
+            count(call, write.after)
+        elif type(write) is Expect and write.value is not None:
+            value_bytes(call, write.value, name=f"{where}.value")
+    return size
+
+
+_WRITES: Final = (Put, Remove, Append, Expect)

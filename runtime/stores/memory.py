@@ -1,20 +1,23 @@
 """The store that is as long there as the process: for tests, and for runs that need not outlive it.
 
-Owns: its dictionaries, and the lock around each look at them. Nothing is awaited in it, so it may be used from any loop and any thread.
+Owns: its dictionaries, and the lock around each look at them. Nothing is awaited in it, so it may be used from any loop and any thread. It must never make
+a change of which only a part is seen.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
-import time as clock
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from ..errors import UsageError
-from .arguments import count, key_bytes, key_list, owner_name, record_list, span, text, time_to_live, value_bytes
+from ..clock import boottime
+from ..errors import UsageError, WriteRefused
+from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, time_to_live, value_bytes
+from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["MemoryStore"]
 
@@ -28,21 +31,36 @@ class _Entry:
         self.value: bytes | None = None
         self.records: list[bytes] = []
         self.written = 0.0
-        self.expires = 0.0  # means something only where there is a time to live
+        self.expires = math.inf
+
+
+class _Holding:
+    """What there is of a claim: `owner` is empty when it was left for others."""
+
+    __slots__ = ("attempts", "epoch", "owner")
+
+    def __init__(self) -> None:
+        self.owner = ""
+        self.epoch = 0
+        self.attempts = 0
 
 
 class MemoryStore:
     """A store in the memory of this process.
 
-    `ttl`: the seconds for which a key is there after it was last written; None: for ever. `time` is where the time comes from. A forked process gets a copy.
+    `ttl`: the seconds for which a key is there after it was last written; None: for ever. `time` is where the time comes from: a clock that never jumps. A
+    forked process gets a copy.
     """
 
-    def __init__(self, *, ttl: float | None = None, time: Callable[[], float] = clock.time) -> None:
+    def __init__(self, *, ttl: float | None = None, time: Callable[[], float] = boottime) -> None:
         self._ttl = time_to_live("MemoryStore", ttl)
         self._time = time
         # In the order of their last writing, if there is a time to live: those that have expired are in front.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._leases: dict[str, tuple[str, float]] = {}
+        self._short: dict[str, _Entry] = {}  # those that were given a time of their own
+        self._owners: dict[str, float] = {}  # until when each is alive
+        self._claims: dict[str, _Holding] = {}
+        self._epoch = 0
         self._closed = False
         # One for each process: what another thread held when this process was forked is never released here.
         self._locks = {os.getpid(): threading.Lock()}
@@ -88,11 +106,7 @@ class MemoryStore:
     async def keys(self, prefix: str = "") -> list[str]:
         text("MemoryStore.keys", prefix)
         with self._lock("keys"):
-            now = self._time() if self._ttl is not None else 0.0
-            # Looked at one by one: a clock that was put back has mixed up their order.
-            found = [key for key, entry in self._entries.items() if key.startswith(prefix) and (self._ttl is None or entry.expires > now)]
-        found.sort()
-        return found
+            return sorted(self._under(prefix))
 
     async def create(self, key: str, value: bytes) -> bool:
         key_bytes("MemoryStore.create", key)
@@ -103,55 +117,92 @@ class MemoryStore:
             self._written(key).value = value
             return True
 
-    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
-        key_bytes("MemoryStore.acquire", key)
-        owner_name("MemoryStore.acquire", owner)
-        span("MemoryStore.acquire", seconds)
-        with self._lock("acquire"):
-            now = self._time()
-            lease = self._leases.get(key)
-            if lease is not None and lease[0] != owner and lease[1] > now:
+    async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
+        owner_name("MemoryStore.keep_alive", owner)
+        span("MemoryStore.keep_alive", seconds)
+        with self._lock("keep_alive"):
+            if not first and owner not in self._owners:
                 return False
-            self._leases[key] = (owner, now + seconds)
+            self._owners[owner] = self._time() + seconds
             return True
 
-    async def renew(self, keys: Sequence[str], owner: str, seconds: float) -> list[str]:
-        listed = key_list("MemoryStore.renew", keys)
-        owner_name("MemoryStore.renew", owner)
-        span("MemoryStore.renew", seconds)
-        with self._lock("renew"):
-            now = self._time()
-            own = [key for key in listed if (lease := self._leases.get(key)) is not None and lease[0] == owner and lease[1] > now]
-            for key in own:
-                self._leases[key] = (owner, now + seconds)
-            return own
+    async def revoke(self, owner: str) -> None:
+        owner_name("MemoryStore.revoke", owner)
+        with self._lock("revoke"):
+            self._owners.pop(owner, None)
 
-    async def release(self, key: str, owner: str) -> None:
-        key_bytes("MemoryStore.release", key)
-        owner_name("MemoryStore.release", owner)
-        with self._lock("release"):
-            lease = self._leases.get(key)
-            if lease is not None and lease[0] == owner:
-                del self._leases[key]
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+        key_bytes("MemoryStore.claim", key)
+        owner_name("MemoryStore.claim", owner)
+        checked_writes("MemoryStore.claim", writes)
+        if former is not None:
+            key_bytes("MemoryStore.claim", former, name="former")  # there was no earlier version whose memory this could be
+        with self._lock("claim"):
+            holding = self._claims.get(key)
+            if holding is not None and holding.owner != owner and self._is_alive(holding.owner):
+                return None
+            if not self._is_alive(owner):
+                raise _refused("owner", key, f"owner {owner!r} is not alive")
+            self._check(writes)
+            if holding is None:
+                holding = self._claims[key] = _Holding()
+            self._epoch += 1
+            holding.owner, holding.epoch = owner, self._epoch
+            holding.attempts += 1
+            self._do(writes)
+            return Claim(key, owner, holding.epoch, holding.attempts)
+
+    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+        checked_writes("MemoryStore.commit", writes)
+        with self._lock("commit"):
+            if claim is not None:
+                holding = self._claims.get(claim.key)
+                if holding is None or (holding.owner, holding.epoch) != (claim.owner, claim.epoch):
+                    by = "no owner" if holding is None or not holding.owner else f"owner {holding.owner!r}"
+                    raise _refused("epoch", claim.key, f"it is claimed by {by} by now")
+                if not self._is_alive(claim.owner):
+                    raise _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
+            self._check(writes)
+            self._do(writes)
+            if claim is not None and then == "forget":
+                del self._claims[claim.key]
+            elif claim is not None and then == "release":
+                holding = self._claims[claim.key]
+                holding.owner, holding.attempts = "", 0
 
     async def holder(self, key: str) -> str | None:
         key_bytes("MemoryStore.holder", key)
         with self._lock("holder"):
-            lease = self._leases.get(key)
-            return lease[0] if lease is not None and lease[1] > self._time() else None
+            holding = self._claims.get(key)
+            return holding.owner if holding is not None and self._is_alive(holding.owner) else None
+
+    async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
+        text("MemoryStore.orphans", prefix)
+        limit_of("MemoryStore.orphans", limit)
+        with self._lock("orphans"):
+            found: list[tuple[int, str]] = []
+            for key in self._under(prefix):
+                holding = self._claims.get(key)
+                if holding is None or not self._is_alive(holding.owner):
+                    found.append((0 if holding is None else holding.attempts, key))
+        found.sort()
+        return [key for _, key in found[:limit]]
 
     async def prune(self, older_than: float | None = None) -> int:
         if older_than is not None:
             span("MemoryStore.prune", older_than, name="older_than", zero=True)
         with self._lock("prune"):
             now = self._time()
-            gone = {key for key, (_owner, until) in self._leases.items() if until <= now}
-            for key in gone:
-                del self._leases[key]
+            gone: set[str] = set()
             for key, entry in list(self._entries.items()):
-                if (self._ttl is not None and entry.expires <= now) or (older_than is not None and entry.written <= now - older_than):
-                    del self._entries[key]
+                if entry.expires <= now or (older_than is not None and entry.written <= now - older_than):
+                    self._forget(key)
                     gone.add(key)
+            for owner in [owner for owner, until in self._owners.items() if until <= now]:
+                del self._owners[owner]
+            for key in [key for key, holding in self._claims.items() if key not in self._entries and holding.owner not in self._owners]:
+                del self._claims[key]
+                gone.add(key)
             return len(gone)
 
     async def aclose(self) -> None:
@@ -162,8 +213,8 @@ class MemoryStore:
         if not self._closed:
             with self._lock("close"):
                 self._closed = True
-                self._entries.clear()
-                self._leases.clear()
+                for table in (self._entries, self._short, self._owners, self._claims):
+                    table.clear()
 
     async def __aenter__(self) -> Self:
         return self
@@ -184,23 +235,66 @@ class MemoryStore:
         process = os.getpid()
         return self._locks.get(process) or self._locks.setdefault(process, threading.Lock())
 
+    # --- under the lock ---
+
+    def _is_alive(self, owner: str) -> bool:
+        return self._owners.get(owner, -math.inf) > self._time()
+
+    def _check(self, writes: Sequence[Write]) -> None:
+        """Raise, if one of the writes is to be refused: by what there is before the first of them."""
+        for write in writes:
+            if type(write) is Append:
+                entry = self._find(write.key)
+                held = 0 if entry is None else len(entry.records)
+                if held != write.after:
+                    raise _refused("position", write.key, f"its journal holds {held} records, and not {write.after}")
+            elif type(write) is Expect:
+                entry = self._find(write.key)
+                if (entry is not None) if write.value is None else (entry is None or entry.value != write.value):
+                    raise _refused("value", write.key, "its value is another one by now")
+
+    def _do(self, writes: Sequence[Write]) -> None:
+        for write in writes:
+            if type(write) is Append:
+                self._written(write.key).records.extend(write.records)
+            elif type(write) is Put:
+                entry = self._written(write.key)
+                entry.value = write.value
+                if write.seconds is not None:
+                    entry.expires = self._time() + write.seconds
+                    self._short[write.key] = entry
+            elif type(write) is Remove:
+                self._forget(write.key)
+
+    def _under(self, prefix: str) -> list[str]:
+        """The keys that begin so. Looked at one by one: where some have a time of their own, they are not in the order in which they expire."""
+        now = self._time()
+        return [key for key, entry in self._entries.items() if key.startswith(prefix) and entry.expires > now]
+
     def _find(self, key: str) -> _Entry | None:
         """What there is of that key now."""
         entry = self._entries.get(key)
-        if entry is not None and self._ttl is not None and entry.expires <= self._time():
-            del self._entries[key]
+        if entry is not None and entry.expires <= self._time():
+            self._forget(key)
             return None
         return entry
+
+    def _forget(self, key: str) -> None:
+        self._entries.pop(key, None)
+        self._short.pop(key, None)
 
     def _written(self, key: str) -> _Entry:
         """The entry of that key, which is written now."""
         now = self._time()
-        if self._ttl is not None:
+        if self._ttl is not None or self._short:
             self._sweep(now)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
         entry.written = now
+        if key in self._short:
+            del self._short[key]
+            entry.expires = math.inf
         if self._ttl is not None:
             entry.expires = now + self._ttl
             self._entries.move_to_end(key)
@@ -208,10 +302,13 @@ class MemoryStore:
 
     def _sweep(self, now: float) -> None:
         """Forget what has expired, so that a store with a time to live does not grow for ever."""
-        if self._ttl is not None:
-            entries = self._entries
+        for entries in (self._short, self._entries if self._ttl is not None else {}):
             while entries:
                 key = next(iter(entries))
                 if entries[key].expires > now:
-                    return
-                del entries[key]
+                    break
+                self._forget(key)
+
+
+def _refused(reason: str, key: str, why: str) -> WriteRefused:
+    return WriteRefused(f"nothing was written for {key!r}: {why}.", reason=reason, key=key)

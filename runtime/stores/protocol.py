@@ -1,7 +1,7 @@
 """What a store is: a place outside of the process, or at least outside of the run, in which a run leaves what it must not lose.
 
-A key is any text that is not empty; a value is bytes, and so is each record of a journal. Value and journal of a key live and expire together; a lease is a
-thing of its own.
+A key is any text that is not empty; a value is bytes, and so is each record of a journal. Value and journal of a key live and expire together; owners and
+their claims are things of their own.
 
 Owns: the two protocols. Nothing here knows a backend.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, runtime_checkable
+
+from .writes import Claim, Ending, Write
 
 __all__ = ["JournalStore", "Store"]
 
@@ -53,26 +55,46 @@ class JournalStore(Store, Protocol):
         ...
 
     async def keys(self, prefix: str = "") -> list[str]:
-        """The keys of all values and journals that begin with exactly that text, sorted. Leases are not among them."""
+        """The keys of all values and journals that begin with exactly that text, sorted. Claims are not among them."""
         ...
 
     async def create(self, key: str, value: bytes) -> bool:
         """Write the value if there is neither value nor journal of that key. Returns whether it has. Of several that try, one succeeds."""
         ...
 
-    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
-        """Take a lease from now on for so long, or set one's own anew. Returns False if somebody else has it, and it has not expired."""
+    # --- owners ---
+
+    async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
+        """Let an owner be alive for so long from now on; `first` makes it. Returns False if there is no such owner, or it was revoked.
+
+        An owner whose time is over, and which was not revoked, is alive again by this: what others took from it meanwhile stays theirs.
+        """
         ...
 
-    async def renew(self, keys: Sequence[str], owner: str, seconds: float) -> list[str]:
-        """Set those of these leases anew that are still one's own, all at once. Returns which."""
+    async def revoke(self, owner: str) -> None:
+        """End an owner: it never writes anything again, and all that it has claimed is free, at once."""
+
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+        """Take a key for an owner, and write, in one step. Returns None, and has written nothing, if another owner has claimed it and may be alive.
+
+        A key that the owner has claimed already is claimed anew. Raises `WriteRefused` if the owner is not alive or one of the writes is refused; nothing is
+        taken then. `former` is the key of the lease by which earlier versions of this library hold the same thing: while that lasts, the key is not free.
+        """
         ...
 
-    async def release(self, key: str, owner: str) -> None:
-        """Give a lease back, if it is one's own."""
+    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+        """Write all that, in this order, in one step, unless it is refused: then nothing is written, and `WriteRefused` is raised.
+
+        It is refused if the key has been claimed anew, the owner is not alive, a journal is not where an `Append` says, or a value is not what an `Expect`
+        says. What there is counts as of before the first of the writes. Without a claim, only journals and values are looked at.
+        """
 
     async def holder(self, key: str) -> str | None:
-        """Who has the lease now."""
+        """The owner that has claimed a key, if it may be alive."""
+
+    async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
+        """The keys of values that begin with that text and that no living owner has claimed: those with the fewest attempts first, then sorted."""
+        ...
 
     async def prune(self, older_than: float | None = None) -> int:
         """Remove what has expired, and values and journals that have not been written for so many seconds. Returns of how many keys."""

@@ -24,7 +24,7 @@ from ..errors import StoreError, UsageError
 
 __all__ = ["WRITES", "Backend", "Operation", "Trouble", "Worker"]
 
-WRITES: Final = frozenset(("set", "delete", "append", "create", "acquire", "renew", "release", "prune"))
+WRITES: Final = frozenset(("set", "delete", "append", "create", "keep_alive", "revoke", "claim", "commit", "prune"))
 """The operations that change something."""
 
 _IDLE: Final = 0.2  # seconds without an operation after which the thread ends

@@ -9,13 +9,14 @@ import os
 import weakref
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from ..errors import UsageError
-from .arguments import count, key_bytes, key_list, owner_name, record_list, span, text, value_bytes
+from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
 from .store_thread import Backend, Operation, Worker
+from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
-__all__ = ["DrivenStore"]
+__all__ = ["DrivenStore", "EncodedWrite"]
 
 _SMALL: Final = 64  # bytes that an operation takes beside what is written
 
@@ -63,29 +64,41 @@ class DrivenStore:
         result: bool = await self._do(Operation("create", encoded, value, size=_SMALL + len(value)))
         return result
 
-    async def acquire(self, key: str, owner: str, seconds: float) -> bool:
-        encoded = self._key("acquire", key)
-        call = f"{self._name}.acquire"
-        result: bool = await self._do(Operation("acquire", encoded, owner_name(call, owner), span(call, seconds), size=_SMALL))
+    async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
+        call = f"{self._name}.keep_alive"
+        operation = Operation("keep_alive", owner_name(call, owner), span(call, seconds), first, size=_SMALL)
+        result: bool = await self._do(operation)
         return result
 
-    async def renew(self, keys: Sequence[str], owner: str, seconds: float) -> list[str]:
-        call = f"{self._name}.renew"
-        listed = key_list(call, keys)
-        by_bytes = {key.encode("utf-8", "surrogatepass"): key for key in listed}
-        owner_bytes, seconds = owner_name(call, owner), span(call, seconds)
-        if not listed:
-            return []
-        own: list[bytes] = await self._do(Operation("renew", min(by_bytes), list(by_bytes), owner_bytes, seconds, size=_SMALL * len(by_bytes)))
-        return [by_bytes[key] for key in own]
+    async def revoke(self, owner: str) -> None:
+        await self._do(Operation("revoke", owner_name(f"{self._name}.revoke", owner), size=_SMALL))
 
-    async def release(self, key: str, owner: str) -> None:
-        encoded = self._key("release", key)
-        await self._do(Operation("release", encoded, owner_name(f"{self._name}.release", owner), size=_SMALL))
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+        call = f"{self._name}.claim"
+        encoded, owner_bytes = self._key("claim", key), owner_name(call, owner)
+        held = None if former is None else key_bytes(call, former, name="former")
+        size = _SMALL + checked_writes(call, writes)
+        found: tuple[int, int] | None = await self._do(Operation("claim", encoded, owner_bytes, _encoded(writes), held, size=size))
+        return None if found is None else Claim(key, owner, *found)
+
+    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+        size = _SMALL + checked_writes(f"{self._name}.commit", writes)
+        listed = _encoded(writes)
+        if claim is None:
+            first = listed[0].key if listed else b""
+            await self._do(Operation("commit", first, None, listed, then, size=size))
+            return
+        mine = (claim.owner.encode("utf-8", "surrogatepass"), claim.epoch)
+        await self._do(Operation("commit", self._key("commit", claim.key), mine, listed, then, size=size))
 
     async def holder(self, key: str) -> str | None:
         found: bytes | None = await self._do(Operation("holder", self._key("holder", key)))
         return None if found is None else found.decode("utf-8", "surrogatepass")
+
+    async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
+        call = f"{self._name}.orphans"
+        found: list[bytes] = await self._do(Operation("orphans", text(call, prefix), limit_of(call, limit)))
+        return [key.decode("utf-8", "surrogatepass") for key in found]
 
     async def prune(self, older_than: float | None = None) -> int:
         if older_than is not None:
@@ -139,6 +152,34 @@ class DrivenStore:
                 # A store that nobody has closed lets go of its connection when it is collected, or when the interpreter ends.
                 weakref.finalize(self, _abandon, worker, process)
         return worker
+
+
+class EncodedWrite(NamedTuple):
+    """One write of a batch, as backends take it."""
+
+    kind: Literal["put", "remove", "append", "expect"]
+    key: bytes
+    value: bytes | None = None
+    records: tuple[bytes, ...] = ()
+    after: int = 0
+    seconds: float | None = None
+
+
+def _encoded(writes: Sequence[Write]) -> list[EncodedWrite]:
+    return [_encode(write) for write in writes]
+
+
+def _encode(write: Write) -> EncodedWrite:
+    key = write.key.encode("utf-8", "surrogatepass")
+    match write:
+        case Put():
+            return EncodedWrite("put", key, write.value, seconds=write.seconds)
+        case Append():
+            return EncodedWrite("append", key, records=tuple(write.records), after=write.after)
+        case Expect():
+            return EncodedWrite("expect", key, write.value)
+        case Remove():
+            return EncodedWrite("remove", key)
 
 
 def _abandon(worker: Worker, process: int) -> None:
