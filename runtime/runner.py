@@ -26,7 +26,8 @@ from .durability.answers import Answers
 from .durability.journal import check_values
 from .durability.leases import Busy
 from .durability.persistence import RunPersistence, check_checkpoint_id
-from .durability.recovery import find_unfinished
+from .durability.open_mark import UnfinishedRun
+from .durability.recovery import Search, find_unfinished
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .run.event_log import EventLog
@@ -88,10 +89,11 @@ class Runner:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
         self._access = None if store is None else StoreAccess(store)
-        if durability == "step" and (self._access is None or not self._access.has_journals):
-            what = "a store" if store is None else "a store that keeps journals (append, read, keys)"
-            msg = f"Runner(durability='step') needs {what}: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
-            raise UsageError(msg)
+        if durability == "step":
+            if self._access is None:
+                msg = "Runner(durability='step') needs a store: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
+                raise UsageError(msg)
+            self._access.require_fences("Runner(durability='step')")
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -157,7 +159,7 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        persistence = self._persistence(context.run_id, checkpoint_id)
+        persistence = self._persistence(context, checkpoint_id)
         opening = Beginning() if turn is not None or (persistence is not None and persistence.journal is not None) else None
         return self._make(context, given, persistence, opening, timeout, turn)
 
@@ -171,10 +173,10 @@ class Runner:
         check_session_id(session_id)
         check_busy(busy)
         store_access = self._access
-        if store_access is None or not store_access.has_journals:
-            what = "has none" if store_access is None else "keeps no journals"
-            msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one {what}. Give SQLiteStore('runs.db') or MemoryStore()."
+        if store_access is None:
+            msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one has none. Give SQLiteStore('runs.db') or MemoryStore()."
             raise UsageError(msg)
+        store_access.require_fences(f"session({session_id!r})")
         return Session(store_access, session_id, busy, policy, self._run_in_session, self._choose_system)
 
     def _run_in_session(
@@ -218,7 +220,7 @@ class Runner:
         store_access = self._access
         if store_access is None:
             return self._make(own, _NO_INPUT, None, _no_store, timeout)
-        persistence = RunPersistence(store_access, self._tree, own.run_id, checkpoint_id, steps=self.durability == "step")
+        persistence = RunPersistence(store_access, self._tree, self._unfinished(own, checkpoint_id))
         return self._make(own, _NO_INPUT, persistence, Resuming(persistence, answers), timeout)
 
     async def recover(self) -> list[Run]:
@@ -227,18 +229,19 @@ class Runner:
         Each is continued once, however many processes call this at the same time. Interrupted runs wait for their answers, and are not among them.
         """
         store_access = self._access
-        if store_access is None or not store_access.has_journals:
-            raise UsageError("recover() needs a Runner with a store that keeps journals: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
+        if store_access is None:
+            raise UsageError("recover() needs a Runner with a store: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
+        store_access.require_fences("recover()")
         system = self._choose_system()
         return await LoopDoor(system, "recover()").call(lambda: self._recover_in(system, store_access))
 
     async def _recover_in(self, system: ActorSystem, store_access: StoreAccess) -> list[Run]:
         """The same, on the loop of the system in which they are to live."""
         runs = []
-        for persistence in await find_unfinished(store_access, self._tree, system):
+        for persistence, image in await find_unfinished(store_access, self._tree, system, Search()):
             context = self._context(None, None, None)
             context.run_id = persistence.run_id
-            runs.append(self._make(context, _NO_INPUT, persistence, Resuming(persistence, None), None))
+            runs.append(self._make(context, _NO_INPUT, persistence, Resuming(persistence, None, image), None))
         return runs
 
     # --- making ---
@@ -250,7 +253,7 @@ class Runner:
         context.context = users
         return context
 
-    def _persistence(self, run_id: str, checkpoint_id: str | None) -> RunPersistence | None:
+    def _persistence(self, context: RunContext, checkpoint_id: str | None) -> RunPersistence | None:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
             if self._access is None:
@@ -258,7 +261,10 @@ class Runner:
                 raise UsageError(msg)
         if self._access is None or self.durability == "none":
             return None
-        return RunPersistence(self._access, self._tree, run_id, checkpoint_id or run_id, steps=self.durability == "step")
+        return RunPersistence(self._access, self._tree, self._unfinished(context, checkpoint_id or context.run_id))
+
+    def _unfinished(self, context: RunContext, checkpoint_id: str) -> UnfinishedRun:
+        return UnfinishedRun(context.run_id, self._tree.name, checkpoint_id, self.durability == "step", context.session_id)
 
     def _make(
         self,

@@ -13,7 +13,8 @@ from weakref import WeakSet
 
 from .data.chat import Message
 from .durability.leases import Busy
-from .durability.store_access import StoreAccess, session_key
+from .durability.store_access import StoreAccess
+from .durability.store_keys import session_key
 from .errors import UsageError
 from .run.run import Run, end_of
 from .sessions.session_log import SessionLog

@@ -205,6 +205,8 @@ class Round:
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
+        if agent.run.lease is not None:
+            await agent.make_sure()
         busy = tool is None or not tool.plays_agent
         agent.invocation.busy += busy
         try:

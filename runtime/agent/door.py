@@ -273,6 +273,12 @@ class AgentDoor:
         """End all that is under way below this agent."""
         await self._ask(CancelChildren(self.invocation))
 
+    async def make_sure(self) -> None:
+        """Return when this process certainly has the run, and has it for a while: before anything begins that cannot be taken back."""
+        lease = self.run.lease
+        if lease is not None and not lease.is_sure():
+            await lease.make_sure()
+
     # --- what is recorded ---
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
@@ -284,6 +290,7 @@ class AgentDoor:
             if not callable(make):
                 msg = f"context.step({name!r}, ...): give a function that returns an awaitable, for example `lambda: fetch(url)`."
                 raise UsageError(msg, run=self.run.run_id, agent=self.agent_name)
+            await self.make_sure()
             made = await make()
             if self.run.keeps:
                 self.check_storable(f"the result of step({name!r}, ...)", made)

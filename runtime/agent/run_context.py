@@ -6,7 +6,7 @@ Owns: the ids of the run, its session values, its options, and what it has cost 
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 
 from ..data.chat import Usage
 from ..models import model_for_run
@@ -15,9 +15,18 @@ from .options import Options
 from .run_messages import CancelMode
 from .session_values import SessionValues
 
-__all__ = ["RunContext"]
+__all__ = ["RunContext", "RunLease"]
 
 _NO_USAGE: Final = Usage()
+
+
+class RunLease(Protocol):
+    """The right of this process to work on a run that is kept."""
+
+    @property
+    def fence(self) -> int: ...
+    def is_sure(self) -> bool: ...
+    async def make_sure(self) -> None: ...
 
 
 class RunContext:
@@ -28,6 +37,7 @@ class RunContext:
         "handoff_input_filter",
         "hooks",
         "keeps",
+        "lease",
         "models",
         "null_answer",
         "options",
@@ -51,6 +61,8 @@ class RunContext:
         """Whether agents are given what others have said without the transfers among them."""
         self.keeps = False
         """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
+        self.lease: RunLease | None = None
+        """Under which everything begins that the run begins; None if no other process can continue it."""
         self.stopping: CancelMode | None = None
         """Set, when the run is to end at the next safe point of that kind."""
         self.handoff_input_filter: Any = None

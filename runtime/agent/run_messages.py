@@ -187,7 +187,11 @@ class CancelRun:
         self.begins_first = begins_first  # whether a run that has not begun begins first, so that its message is recorded
 
 
-LOST: Final = CancelRun("its lease was lost, because the store could not be reached for too long: somebody else may continue it", unfinished=True, lost=True)
+LOST: Final = CancelRun(
+    "its lease was lost, because this process was stopped, or the store could not be reached, for too long: another process may continue it",
+    unfinished=True,
+    lost=True,
+)
 
 
 class CancelCast:

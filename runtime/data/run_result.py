@@ -26,6 +26,8 @@ class RunStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    DRAINED = "drained"  # it was brought to rest: another process continues it
+    STUCK = "stuck"  # it has ended its process too often, and was set aside
 
 
 @quick

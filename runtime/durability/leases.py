@@ -1,8 +1,8 @@
-"""Which process works on which run or session: leases that expire unless they are prolonged.
+"""Which system works on which run or session: the leases of one system, in all of its stores.
 
-Owns: the leases of one system, the queue of those in it that wait for a lease, and the timers that prolong leases and look for other processes that want one.
-A lease that is lost, or may have expired, is reported at once, and its run must stop. It must never keep a lease for a run that has ended, and trouble in one
-store must never cost a lease in another.
+Owns: which leases the system has, the queue of those in it that wait for one, and the timers that say to the stores that it is alive and that look for other
+processes that want a turn. A lease that is lost is reported at once, and its run must stop. It must never keep a lease for a run that has ended, and trouble in
+one store must never cost a lease in another.
 """
 
 from __future__ import annotations
@@ -10,28 +10,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from weakref import WeakValueDictionary
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..actor.actor import Actor
 from ..actor.direct import stop_actor
 from ..clock import Timer
-from ..errors import ActorDeadError, SystemDraining
+from ..errors import ActorDeadError, SystemDraining, WriteRefused
 from ..log import logger
-from .lease_owner import LEASE_SECONDS, LeaseOwner
+from ..stores.writes import Write
+from .lease import Lease, LeaseState
 from .store_access import StoreAccess
+from .store_owner import StoreOwner
 
 if TYPE_CHECKING:
     from ..actor.host import Host
 
-__all__ = ["Busy", "Lease", "LeaseKeeper", "SystemLeases", "leases_of"]
+__all__ = ["Busy", "LeaseKeeper", "SystemLeases", "leases_of"]
 
 PREEMPT_SECONDS: Final = 1.0
 """How often the holder of a session's turn looks in the store whether another process wants it at once."""
 
-# Seconds until a renewal that has failed is tried again. A lease that cannot be prolonged counts as lost so long before it expires.
-_RETRY_SECONDS: Final = 1.0
+# Of the time for which an owner is alive: after how much of it that is said again, and after how much if it could not be said.
+_RENEW_SHARE: Final = 1 / 3
+_RETRY_SHARE: Final = 1 / 30
 # Seconds until a lease that another process has is tried again: twice as long each time.
 _FIRST_LOOK: Final = 0.01
 _LAST_LOOK: Final = 0.5
@@ -42,212 +44,146 @@ _LEFT: Final = "the system was left before the lease, or the turn of a session, 
 Busy: TypeAlias = Literal["queue", "reject", "preempt"]
 
 
-class Lease:
-    """One lease that a run has, or waits for."""
-
-    __slots__ = ("expires", "granted", "group", "is_returning", "key", "on_lost", "on_wanted", "preempts")
-
-    def __init__(self, on_lost: Callable[[], object], on_wanted: Callable[[], object] | None = None, *, preempts: bool = False) -> None:
-        self.on_lost = on_lost  # called if another process may have it by now
-        self.on_wanted = on_wanted  # called once, if another run wants it at once; None if none can, or it was called
-        self.preempts = preempts  # whether it is wanted at once here
-        self.expires: float | None = None  # by the system's clock; None before it is acquired, and after it was lost or given back
-        self.is_returning = False  # whether it is being given back
-        self.group: StoreLeases
-        self.key: str
-        self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left
-
-    def is_current(self) -> bool:
-        return self.group.by_key.get(self.key) is self
-
-    def preempt(self) -> None:
-        """Report that it is wanted at once. Only the first time: a second one would cut short the orderly end of the run."""
-        on_wanted, self.on_wanted = self.on_wanted, None
-        if on_wanted is not None:
-            on_wanted()
-
-    def lose(self) -> None:
-        """Another process may have it by now."""
-        self.expires = None
-        self.on_lost()
-
-
-class StoreLeases(LeaseOwner):
-    """The leases of one system in one store."""
-
-    __slots__ = ("by_key", "is_late", "is_looking", "is_renewing", "store_access", "waiting")
-
-    def __init__(self, store_access: StoreAccess) -> None:
-        super().__init__()
-        self.store_access = store_access
-        self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
-        self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
-        self.is_renewing = False  # whether the store is being asked to prolong them
-        self.is_late = False  # whether the last renewal has failed, or is still under way
-        self.is_looking = False  # whether the store is being asked which of them another process wants at once
-
-    def has(self, key: str) -> bool:
-        return key in self.by_key
-
-    def grant_next(self, key: str) -> bool:
-        """Pass a lease on to the next one that waits for it here. Returns False if none does."""
-        waiting = self.waiting.get(key)
-        if not waiting:
-            return False
-        lease = self.by_key[key] = waiting.popleft()
-        if not waiting:
-            del self.waiting[key]
-        if not lease.granted.done():
-            lease.granted.set_result(True)
-        return True
-
-    def is_wanted(self, key: str) -> bool:
-        """Whether one that waits here for that lease wants it at once."""
-        return any(lease.preempts for lease in self.waiting.get(key, ()))
-
-    def may_be_wanted(self) -> bool:
-        return any(lease.on_wanted is not None for lease in self.by_key.values())
-
-
 class LeaseKeeper(Actor):
     """Ties `SystemLeases` to the life of its system, and nothing else: an actor that is there while there are leases.
 
-    Its mailbox takes the leases whose holders cannot wait until they are given back; its stop is how the others hear that the system is left.
+    Its mailbox takes the leases whose holders cannot wait until they are given back; its stop is how the stores hear that the system is left.
     """
 
-    __slots__ = ("_leases",)
+    __slots__ = ("_is_needed", "_leases")
 
     def __init__(self, leases: SystemLeases) -> None:
         super().__init__()
-        self._leases: SystemLeases | None = leases
+        self._leases = leases
+        self._is_needed = True
         leases.keeper = self
 
-    def leases_in(self, system: Host) -> SystemLeases | None:
-        """What it keeps; None if that is of another system, or about to end."""
-        return self._leases if self._cell.system is system and not self._cell.closing else None
+    @property
+    def is_there(self) -> bool:
+        return self._is_needed and not self._cell.closing
 
-    def run_task(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_task(self, work: Coroutine[object, object, None]) -> None:
         """Have a store do something, in a task of the system."""
         self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context)
 
     def leave(self) -> None:
         """There is no lease any more."""
+        self._is_needed = False
         stop_actor(self._cell)
 
     async def on_receive(self, lease: Lease) -> None:
-        if self._leases is not None:
-            await self._leases.release(lease)
+        await self._leases.release(lease)
 
-    def on_stop(self) -> None:
-        leases, self._leases = self._leases, None  # so that the two do not keep each other
-        if leases is not None:
-            leases.close()
-
-
-# By the ids of their systems. One that has ended may be here until it is collected, or under the id of a new system.
-_keepers: Final[WeakValueDictionary[int, LeaseKeeper]] = WeakValueDictionary()
+    async def on_stop(self) -> None:
+        if self._is_needed:
+            self._is_needed = False
+            await self._leases.close()
 
 
 class SystemLeases:
     """The leases of one system: takes, prolongs and gives them back. A plain object, to be called on the system's loop; `LeaseKeeper` is its actor."""
 
-    __slots__ = ("_by_store", "_clock", "_look_timer", "_loop", "_renew_timer", "keeper")
+    __slots__ = ("_by_store", "_clock", "_is_late", "_is_renewing", "_look_timer", "_loop", "_renew_timer", "_seconds", "_system", "keeper")
 
     def __init__(self, system: Host) -> None:
+        self._system = system
         self._clock = system.clock
         self._loop = system.loop
-        self._by_store: dict[StoreAccess, StoreLeases] = {}  # where there is a lease
+        self._seconds = system.lease_seconds
+        self._by_store: dict[StoreAccess, StoreOwner] = {}
         self._renew_timer: Timer | None = None
         self._look_timer: Timer | None = None
-        self.keeper: LeaseKeeper
-        system.spawn_own(LeaseKeeper, (self,), None, None)
+        self._is_renewing: set[StoreOwner] = set()  # those whose stores are being told that they are alive
+        self._is_late: set[StoreOwner] = set()  # those that could not say so the last time
+        self.keeper: LeaseKeeper | None = None
 
-    async def take(self, store_access: StoreAccess, key: str, on_lost: Callable[[], object]) -> bool:
-        """Take a lease, and prolong it until it is given back. Returns False if another run or process has it. `on_lost` is called if it is lost later."""
-        return await self._take(store_access, key, Lease(on_lost), "", "reject")
+    async def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> bool:
+        """Take a lease, and write by it, in one step. It is prolonged until it is given back. Returns False if another run or process has it."""
+        return await self._take(access, lease, "", "reject", writes)
 
-    async def take_turn(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
+    async def take_turn(self, access: StoreAccess, lease: Lease, mark: str, busy: Busy) -> bool:
         """Take a lease when its turn has come. Returns False if there is one in front, and `busy` says not to wait."""
-        if not await self._take(store_access, key, lease, mark, busy):
+        if not await self._take(access, lease, mark, busy, ()):
             return False
         self._set_look_timer()
-        if lease.group.is_wanted(key):
+        if lease.owner.is_wanted(lease.key):
             lease.preempt()
         return True
 
-    async def still_has(self, store_access: StoreAccess, key: str, *, ask: bool = True) -> bool:
-        """Whether a lease is still there. Without `ask`, the store is asked only if the lease may have expired: this process may have slept."""
-        lease = self._find(store_access, key)
-        if lease is not None and lease.expires is not None and not ask and self._clock.monotonic() < lease.expires:
-            return True
-        return lease is not None and bool(await store_access.renew([key], lease.group.owner_id))
-
-    async def give_back(self, store_access: StoreAccess, key: str) -> None:
-        """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, it expires."""
-        lease = self._find(store_access, key)
-        if lease is not None and not lease.is_returning:
+    async def give_back(self, lease: Lease) -> None:
+        """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, that is done later."""
+        if not lease.is_returning:
             lease.is_returning = True
             await self.release(lease)
 
-    def abandon(self, store_access: StoreAccess, key: str) -> None:
+    def abandon(self, lease: Lease) -> None:
         """Give a lease back without waiting for that."""
-        lease = self._find(store_access, key)
-        if lease is not None and not lease.is_returning:
+        if not lease.is_returning and self.keeper is not None:
             lease.is_returning = True
             with contextlib.suppress(ActorDeadError):
                 self.keeper.actor_ref.tell(lease)
 
+    def is_wanted_here(self, lease: Lease) -> bool:
+        """Whether another run of this system waits for it."""
+        return bool(lease.owner.waiting.get(lease.key))
+
     async def release(self, lease: Lease) -> None:
         """Pass on a lease that is being given back."""
-        lease.expires = None
-        if not lease.is_current() or lease.group.grant_next(lease.key):
+        owner, key = lease.owner, lease.key
+        if owner.by_key.get(key) is not lease:
             return
-        try:
-            await lease.group.store_access.release(lease.key, lease.group.owner_id)
-        except Exception as error:  # noqa: BLE001 -- whatever a store raises, its lease expires
-            logger.warning("The lease %r could not be given back, and expires in %g s: %s", lease.key, LEASE_SECONDS, error)
-        finally:
-            self._remove(lease)
+        if lease.state is LeaseState.HELD and not self.is_wanted_here(lease):
+            try:
+                await lease.leave()
+            except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
+                if lease.state is LeaseState.HELD:
+                    logger.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
+                    owner.owed[key] = lease.claim
+        if lease.state is LeaseState.HELD:
+            lease.state = LeaseState.RETURNED
+        self._remove(lease)
 
-    def close(self) -> None:
-        """The system is left, or there is no lease any more."""
+    async def close(self) -> None:
+        """The system is left."""
+        self._end_timers()
+        owners, self._by_store = list(self._by_store.values()), {}
+        await asyncio.gather(*(owner.leave() for owner in owners))
+
+    def _end_timers(self) -> None:
         for timer in filter(None, (self._renew_timer, self._look_timer)):
             timer.cancel()
-        for group in self._by_store.values():
-            for lease in (lease for waiting in group.waiting.values() for lease in waiting):
-                if not lease.granted.done():
-                    lease.granted.set_result(False)
-            group.by_key.clear()
-            group.waiting.clear()
-        self._by_store.clear()
+        self._renew_timer = self._look_timer = None
 
     def _remove(self, lease: Lease) -> None:
         """Forget a lease, unless another one waits for it by now."""
-        group = lease.group
-        if not lease.is_current() or group.grant_next(lease.key):
+        owner = lease.owner
+        if owner.by_key.get(lease.key) is not lease or owner.grant_next(lease.key):
             return
-        del group.by_key[lease.key]
-        if not group.by_key:
-            del self._by_store[group.store_access]
-        if not self._by_store:
-            self.keeper.leave()
-
-    def _find(self, store_access: StoreAccess, key: str) -> Lease | None:
-        return self._by_store[store_access].by_key.get(key) if store_access in self._by_store else None
+        del owner.by_key[lease.key]
+        if self.keeper is not None and not any(owner.by_key or owner.owed for owner in self._by_store.values()):
+            keeper, self.keeper = self.keeper, None
+            self._end_timers()
+            keeper.leave()
 
     # --- taking ---
 
-    async def _take(self, store_access: StoreAccess, key: str, lease: Lease, mark: str, busy: Busy) -> bool:
-        group = lease.group = self._by_store.get(store_access) or self._by_store.setdefault(store_access, StoreLeases(store_access))
-        lease.key = key
-        if key not in group.by_key:
-            group.by_key[key] = lease  # before it is acquired: from then on `is_gone` must not take its owner for gone
+    async def _take(self, access: StoreAccess, lease: Lease, mark: str, busy: Busy, writes: Sequence[Write]) -> bool:
+        owner = self._by_store.get(access)
+        if owner is None:
+            owner = self._by_store[access] = StoreOwner(access, self._system)
+        lease.owner = owner
+        if self.keeper is None or not self.keeper.is_there:
+            self._system.spawn_own(LeaseKeeper, (self,), None, None)
+        if lease.key not in owner.by_key:
+            owner.by_key[lease.key] = lease
         elif not await self._queue(lease, busy):
             return False
         try:
-            taken = await self._acquire(lease) or (busy != "reject" and await self._compete(lease, mark, busy))
-        except BaseException:
-            self.abandon(store_access, key)  # the store may have granted it all the same
+            taken = await self._claim(lease, writes) or (busy != "reject" and await self._compete(lease, mark, busy))
+        except BaseException as problem:
+            if not isinstance(problem, WriteRefused) and lease.state is LeaseState.NONE:
+                owner.owed[lease.key] = None  # the store may have granted it all the same
+            self._remove(lease)
             raise
         if not taken:
             self._remove(lease)
@@ -255,52 +191,60 @@ class SystemLeases:
 
     async def _queue(self, lease: Lease, busy: Busy) -> bool:
         """Wait until those in front have had their turns. With `busy="reject"`, wait only for a single one that is giving it back."""
-        group, key = lease.group, lease.key
-        waiting, current = group.waiting.get(key, ()), group.by_key[key]
+        owner, key = lease.owner, lease.key
+        waiting, current = owner.waiting.get(key, ()), owner.by_key[key]
         if len(waiting) >= _MOST_WAITING or (busy == "reject" and (waiting or not current.is_returning)):
             return False
         lease.granted = self._loop.create_future()
-        group.waiting.setdefault(key, deque()).append(lease)
+        owner.waiting.setdefault(key, deque()).append(lease)
         if lease.preempts:
             current.preempt()
         try:
             if not await lease.granted:
                 raise SystemDraining(_LEFT)
         except asyncio.CancelledError:
-            line = group.waiting.get(key, deque())
-            if lease.is_current():
-                self.abandon(group.store_access, key)  # it was granted at this very moment
-            elif lease in line:
+            line = owner.waiting.get(key, deque())
+            if lease in line:
                 line.remove(lease)
             if not line:
-                group.waiting.pop(key, None)
+                owner.waiting.pop(key, None)
+            self._remove(lease)  # it was granted at this very moment, if it is there
             raise
         return True
 
-    async def _acquire(self, lease: Lease) -> bool:
-        group, started = lease.group, self._clock.monotonic()
-        taken = await group.store_access.acquire(lease.key, group.owner_id)
-        if not lease.is_current():
-            if taken:
-                await group.store_access.release(lease.key, group.owner_id)
+    async def _claim(self, lease: Lease, writes: Sequence[Write] = ()) -> bool:
+        owner = lease.owner
+        await owner.enter()
+        try:
+            claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
+        except WriteRefused as refused:
+            if refused.reason != "owner":
+                raise
+            owner.end()  # it was revoked, or stopped for longer than it is alive, at this very moment
+            await owner.enter()
+            claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
+        if owner.by_key.get(lease.key) is not lease:
+            if claim is not None:
+                await owner.access.commit(claim, (), then="release")
             raise SystemDraining(_LEFT)
-        if taken:
-            lease.expires = started + LEASE_SECONDS
+        if claim is not None:
+            owner.owed.pop(lease.key, None)
+            lease.hold(claim)
             self._set_renew_timer()
-        return taken
+        return claim is not None
 
     async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:
         """Wait until another process gives it back. `mark` is the key that asks its holder to do so at once."""
-        store_access, key = lease.group.store_access, lease.key
+        access, key = lease.owner.access, lease.key
         asked: str | None = None  # the holder that was asked
         delay = _FIRST_LOOK
         try:
             while True:
-                if busy == "preempt" or lease.group.is_wanted(key):
-                    holder = await store_access.holder(key)
-                    if holder is not None and (holder != asked or await store_access.get(mark) is None):
+                if busy == "preempt" or lease.owner.is_wanted(key):
+                    holder = await access.holder(key)
+                    if holder is not None and (holder != asked or await access.get(mark) is None):
                         asked = holder  # before the mark is written: it may be written even if that fails, and has to be deleted
-                        await store_access.set(mark, holder.encode())
+                        await access.set(mark, holder.encode())
                 waited = asyncio.Event()
                 timer = self._clock.call_later(delay, waited.set)
                 try:
@@ -308,89 +252,79 @@ class SystemLeases:
                 finally:
                     timer.cancel()
                 delay = min(2 * delay, _LAST_LOOK)
-                if await self._acquire(lease):
+                if await self._claim(lease):
                     return True
         finally:
             if asked is not None:
                 try:
-                    await store_access.delete(mark)
+                    await access.delete(mark)
                 except Exception as error:  # noqa: BLE001 -- the turn is not lost because of that
                     logger.warning("The request for the lease %r could not be taken back: %s", key, error)
 
     # --- prolonging ---
 
     def _set_renew_timer(self) -> None:
-        if self._renew_timer is None and self._by_store:
-            is_late = any(group.is_late for group in self._by_store.values())
-            self._renew_timer = self._clock.call_later(_RETRY_SECONDS if is_late else LEASE_SECONDS / 3, self._prolong)
+        if self._renew_timer is None and self.keeper is not None:
+            share = _RETRY_SHARE if self._is_late else _RENEW_SHARE
+            self._renew_timer = self._clock.call_later(share * self._seconds, self._prolong)
 
     def _prolong(self) -> None:
-        """Have each store prolong its leases, each in a task of its own: one that does not answer must not cost the leases in the others."""
+        """Have each store told that the system is alive, each in a task of its own: one that does not answer must not cost the leases in the others."""
         self._renew_timer = None
-        now = self._clock.monotonic()
-        for group in self._by_store.values():
-            group.is_late = group.is_late or group.is_renewing
-            if group.is_late:
-                for lease in group.by_key.values():
-                    if lease.expires is not None and lease.expires - now <= _RETRY_SECONDS:
-                        lease.lose()
-            leases = [lease for lease in group.by_key.values() if lease.expires is not None]
-            if leases and not group.is_renewing:
-                group.is_renewing = True
-                self.keeper.run_task(self._renew(group, leases))
+        if self.keeper is None:
+            return
+        for owner in self._by_store.values():
+            if owner in self._is_renewing:
+                self._is_late.add(owner)
+            if owner in self._is_late:
+                owner.end_if_late()
+            if (owner.by_key or owner.owed) and owner not in self._is_renewing:
+                self._is_renewing.add(owner)
+                self.keeper.run_task(self._renew(owner))
         self._set_renew_timer()
 
-    async def _renew(self, group: StoreLeases, leases: list[Lease]) -> None:
-        started = self._clock.monotonic()
+    async def _renew(self, owner: StoreOwner) -> None:
         try:
-            still = set(await group.store_access.renew([lease.key for lease in leases], group.owner_id))
-        except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
-            logger.warning("%d leases could not be prolonged, and expire if that lasts: %s", len(leases), error)
-            group.is_late = True
-        else:
-            group.is_late = False
-            for lease in leases:
-                if lease.expires is None or not lease.is_current():
-                    continue  # it was given back meanwhile, and may have been taken anew
-                if lease.key in still:
-                    lease.expires = started + LEASE_SECONDS
-                else:
-                    lease.lose()
+            if await owner.renew():
+                self._is_late.discard(owner)
+            else:
+                self._is_late.add(owner)
         finally:
-            group.is_renewing = False
+            self._is_renewing.discard(owner)
 
     # --- being asked by another process ---
 
     def _set_look_timer(self) -> None:
-        if self._look_timer is None and any(group.may_be_wanted() for group in self._by_store.values()):
+        if self._look_timer is None and any(owner.may_be_wanted() for owner in self._by_store.values()):
             self._look_timer = self._clock.call_later(PREEMPT_SECONDS, self._look)
 
     def _look(self) -> None:
         self._look_timer = None
-        for group in self._by_store.values():
-            if group.may_be_wanted() and not group.is_looking:
-                group.is_looking = True
-                self.keeper.run_task(self._look_for_others(group))
+        if self.keeper is None:
+            return
+        for owner in self._by_store.values():
+            if owner.may_be_wanted() and not owner.is_looking:
+                owner.is_looking = True
+                self.keeper.run_task(self._look_for_others(owner))
         self._set_look_timer()
 
-    async def _look_for_others(self, group: StoreLeases) -> None:
+    async def _look_for_others(self, owner: StoreOwner) -> None:
         try:
-            for key, mark in await group.store_access.wanted_sessions():
-                lease = group.by_key.get(key)
-                if lease is not None and await group.store_access.get(mark) == group.owner_id.encode():
-                    await group.store_access.delete(mark)  # a process that still waits writes it again; the mark of a lost one must not end a later turn
+            for key, mark in await owner.access.wanted_sessions():
+                lease = owner.by_key.get(key)
+                if lease is not None and await owner.access.get(mark) == owner.name.encode():
+                    await owner.access.delete(mark)  # a process that still waits writes it again; the mark of a lost one must not end a later turn
                     lease.preempt()
-        except Exception as error:  # noqa: BLE001 -- as above
+        except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
             logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
         finally:
-            group.is_looking = False
+            owner.is_looking = False
 
 
 def leases_of(system: Host) -> SystemLeases:
-    """The leases of that system. To be used at once: the object is replaced when there was no lease for a moment."""
-    keeper = _keepers.get(id(system))
-    leases = None if keeper is None else keeper.leases_in(system)
+    """The leases of that system."""
+    leases = system.belongings.get(SystemLeases)
     if leases is None:
-        leases = SystemLeases(system)
-        _keepers[id(system)] = leases.keeper
+        leases = system.belongings[SystemLeases] = SystemLeases(system)
+    assert isinstance(leases, SystemLeases)
     return leases

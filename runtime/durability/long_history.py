@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from ..codec.packing import pack, unpack
 from ..errors import CheckpointError
-from .store_access import StoreAccess, history_key
+from ..stores.writes import Append, Write
+from .store_access import StoreAccess
+from .store_keys import history_key
 
 __all__ = ["Segments"]
 
@@ -22,24 +24,30 @@ _LONG: Final = 64
 class Segments:
     """The pieces of one run's history."""
 
-    __slots__ = ("_access", "stored")
+    __slots__ = ("_access", "_count", "stored")
 
-    def __init__(self, store_access: StoreAccess) -> None:
+    def __init__(self, store_access: StoreAccess, *, known: bool = False) -> None:
         self._access = store_access
+        self._count: int | None = None if known else 0  # of the pieces that are in the store; None: unknown
         self.stored: dict[str, int] = {}  # how much of each lane is in pieces
 
-    async def shorten(self, image: dict[str, Any], run_id: str) -> None:
-        """Take out of an image what is long; it was drawn without what is in pieces."""
+    async def shorten(self, image: dict[str, Any], run_id: str) -> list[Write]:
+        """Take out of an image what is long; it was drawn without what is in pieces. Returns what has to be written with it."""
         lanes = image["lanes"]
+        writes: list[Write] = []
         if sum(len(rows) for _, _, rows in lanes.values()) > _LONG and self._access.has_journals:
             piece = {lane: (self.stored.get(lane, 0), rows) for lane, (_, _, rows) in lanes.items() if rows}
-            await self._access.append(history_key(run_id), [pack(piece)])
+            if self._count is None:
+                self._count = len(await self._access.read(history_key(run_id)))
+            writes.append(Append(history_key(run_id), (pack(piece),), self._count))
+            self._count += 1
             for lane, (start, rows) in piece.items():
                 self.stored[lane] = start + len(rows)
                 lanes[lane][2] = []
         self.stored = {lane: count for lane, count in self.stored.items() if lane in lanes}
         if self.stored:
             image["stored"] = (run_id, dict(self.stored))
+        return writes
 
     async def complete(self, image: dict[str, Any]) -> None:
         """Put back into an image what was taken out."""

@@ -1,48 +1,54 @@
-"""What is kept of one run in a store: its checkpoints, its journal, and who works on it.
+"""What is kept of one run in a store: its checkpoints, its journal, that it is not finished, and who works on it.
 
-Owns: when something is written, and under which key. A checkpoint is either a whole image, or, where each step is in the journal, the place in it.
-Each save keeps the earlier ones. That an interrupt was answered is written with the first step after it, so that a resume which died before that does
-not count. It must never let a step be shown that is not written, nor start an agent.
+Owns: when something is written. A checkpoint is either a whole image, or, where each step is recorded, the position in the journal. What belongs together is
+written in one step, by the run's lease: a run that another process has taken writes nothing any more. It must never let a step be shown that is not written,
+nor start an agent.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..codec.packing import pack
 from ..data.chat import new_id
-from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError
+from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError, WriteRefused
+from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
+from .answer_mark import AnswerMark
 from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
-from .image import FORMAT, check_format, draw, rebuild
+from .image import check_format, draw, rebuild
 from .journal import Journal, replay
+from .lease import Lease
 from .leases import SystemLeases, leases_of
 from .long_history import Segments
-from .store_access import RESERVED, StoreAccess, answered_key, journal_key, lease_key, open_key
+from .open_mark import OpenMark, UnfinishedRun
+from .save_slot import SaveSlot
+from .store_access import StoreAccess
+from .store_keys import RESERVED, answered_key, former_lease_key, journal_key, open_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from ..agent.invocation import Invocation
     from ..agent.run_state import RunState
     from ..clock import Clock
 
 __all__ = ["RunPersistence", "check_checkpoint_id"]
 
-_OPEN_SECONDS: Final = 30.0
-"""How often it is said again that a run is not finished: a store may forget what is as old as that, but not what was written since."""
+_LONGEST_ID: Final = 1_500
+"""Bytes that the id of a run or of a checkpoint may have: keys are derived from it that are longer, and stores bound their keys."""
 
 
-def check_checkpoint_id(checkpoint_id: str) -> str:
+def check_checkpoint_id(checkpoint_id: str, name: str = "checkpoint_id") -> str:
     """Raise, if it cannot be the id of a new checkpoint."""
     if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        msg = f"checkpoint_id={checkpoint_id!r}: give a text that is not empty."
+        msg = f"{name}={checkpoint_id!r}: give a text that is not empty."
         raise UsageError(msg)
     if checkpoint_id.startswith(RESERVED) or VERSIONED.fullmatch(checkpoint_id):
-        msg = f"checkpoint_id={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
+        msg = f"{name}={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
+        raise UsageError(msg)
+    size = len(checkpoint_id.encode("utf-8", "surrogatepass"))
+    if size > _LONGEST_ID:
+        msg = f"{name}={checkpoint_id[:40]!r}...: the id has {size:,} bytes, and {_LONGEST_ID:,} at most can be kept, with what is derived from it."
         raise UsageError(msg)
     return checkpoint_id
 
@@ -52,152 +58,170 @@ class RunPersistence:
 
     __slots__ = (
         "_answer",
-        "_answering",
         "_clock",
-        "_head",
-        "_image_covers_journal",
-        "_is_lost",
-        "_lease_key",
+        "_covers_journal",
+        "_lease",
         "_leases",
         "_lost",
-        "_number",
-        "_open_until",
-        "_opened",
+        "_mark",
         "_records",
         "_root",
-        "_save_in_progress",
-        "checkpoint_id",
-        "image",
+        "_save_failed",
+        "_slot",
+        "access",
+        "attempts",
         "journal",
+        "keep_seconds",
         "recovered",
         "run_id",
         "segments",
-        "store_access",
     )
 
-    def __init__(self, store_access: StoreAccess, root: Node, run_id: str, checkpoint_id: str, *, steps: bool) -> None:
-        self.store_access = store_access
+    def __init__(self, access: StoreAccess, root: Node, run: UnfinishedRun) -> None:
+        self.access = access
         self._root = root
-        self.run_id = run_id
-        self.checkpoint_id = checkpoint_id
-        self.journal = Journal() if steps else None
-        self.segments = Segments(store_access)
-        self.image: dict[str, Any] | None = None  # from which it is to go on, if that is known already
-        self.recovered = False  # whether it goes on without having been interrupted
+        self.run_id = run.id
+        self.journal = Journal() if run.steps else None
+        self.segments = Segments(access)
+        self.recovered = False  # whether it continues without having been interrupted
+        self.attempts = 0  # how often it was taken since a process last left it in good order
+        self.keep_seconds: float | None = 0.0  # for how long it is kept how the run has ended; None: for ever
+        self._mark = OpenMark(run)
+        self._slot = SaveSlot(access, run.checkpoint_id)
+        self._answer = AnswerMark()
         self._records = 0  # how many the journal holds
-        self._image_covers_journal = True  # whether the image is made of all of them
-        self._number: int | None = None  # of the last save; None if it is not known yet whether there is one under that id
-        self._head: bytes | None = None  # the last save itself
-        self._answer: str | None = None  # what says that the interrupt was answered from which it is to go on
-        self._answering: str | None = None  # the same, since it does: its first step writes that
-        self._save_in_progress = False  # whether the journal says more of saves than there are
+        self._covers_journal = True  # whether the image that it continues from is made of all of them
+        self._save_failed = False  # whether the run was to be saved, and is not
+        self._lease: Lease | None = None
         self._leases: SystemLeases | None = None
-        self._lease_key: str | None = None  # the lease that is held
-        self._is_lost = False  # whether somebody else has it now
-        self._lost: Callable[[], object] | None = None  # who is to know of that
-        self._opened = False  # whether it says in the store that the run is not finished
-        self._open_until = math.inf  # when that is to be said again
+        self._lost: Callable[[], object] | None = None  # called if another process may have the run
         self._clock: Clock | None = None
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self._slot.name
+
+    @property
+    def lease(self) -> Lease | None:
+        return self._lease
 
     # --- the beginning ---
 
     async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> None:
-        """A run of which each step is kept begins: from here on it is found, if this process is no more."""
+        """A run of which each step is recorded begins: from here on it is found, if this process is lost."""
         assert self.journal is not None
-        self.when_lost(lost)
-        if not await self.lease(system):
+        self._lost = lost
+        self.journal.start(draw(state, self._root))
+        record = self.journal.take(state)
+        assert record is not None
+        writes: list[Write] = [Expect(self._mark.key), Expect(journal_key(self.run_id)), Append(journal_key(self.run_id), (record,), 0), self._mark.put()]
+        try:
+            taken = await self.take(system, writes)
+        except WriteRefused as refused:
+            msg = f"run {self.run_id} is in the store already: a run is begun once."
+            raise UsageError(msg, run=self.run_id) from refused
+        if not taken:
             msg = f"run {self.run_id} is under way already."
             raise UsageError(msg, run=self.run_id)
-        self.journal.start(draw(state, self._root))
-        problems = await _problems(self._open(), self.flush(state), self._look_for_saves())
-        if any(problems) and problems[0] is None:
-            await self.store_access.delete(open_key(self._root.name, self.run_id))  # whoever began it is told that it has not begun
-        _raise_first(problems)
+        self._records = 1
+        self._mark.opened(self._clock)
+        self._guard(state)
 
-    async def lease(self, system: Host) -> bool:
-        """Be the one who works on this run. Returns False if somebody else is."""
-        key = lease_key(self.run_id)
-        self._leases = leases_of(system)
-        self._clock = system.clock
-        taken = await self._leases.take(self.store_access, key, self._lose)
-        self._lease_key = key if taken else None
-        return taken
+    async def take(self, system: Host, writes: Sequence[Write] = ()) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is."""
+        run = self._mark.run
+        self._leases, self._clock = leases_of(system), system.clock
+        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
+        lease.is_unfinished = run.steps
+        if not await self._leases.take(self.access, lease, writes):
+            return False
+        self._lease = lease
+        assert lease.claim is not None
+        self.attempts = lease.claim.attempts
+        return True
 
     def when_lost(self, lost: Callable[[], object]) -> None:
-        """Call that if somebody else works on it from now on; at once, if that is so."""
+        """Call that if another process may have it from now on; at once, if that is so."""
         self._lost = lost
-        if self._is_lost:
+        if self._lease is not None and not self._lease.is_held:
             lost()
 
     def _lose(self) -> None:
-        self._is_lost = True
         if self._lost is not None:
             self._lost()
 
-    async def _open(self) -> None:
-        self._opened = True
-        self._open_until = math.inf if self._clock is None else self._clock.monotonic() + _OPEN_SECONDS
-        await self.store_access.set(open_key(self._root.name, self.run_id), pack({"checkpoint": self.checkpoint_id, "steps": self.journal is not None}))
+    def _guard(self, state: RunState) -> None:
+        """From here on what the run begins is begun under its lease."""
+        state.context.lease = self._lease
 
-    async def _look_for_saves(self) -> dict[str, Any] | None:
-        """Get the last save."""
-        self._head = await self.store_access.get(self.checkpoint_id)
-        found = None if self._head is None else read_checkpoint(self.checkpoint_id, self._head)
-        self._number = 0 if found is None else found["number"]
-        return found
+    # --- continuing ---
 
-    # --- going on ---
-
-    async def load(self, system: Host, lost: Callable[[], object]) -> None:
-        """Find the checkpoint that is to be resumed, be the only one who does, and get its image."""
-        self.when_lost(lost)
+    async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
+        """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
+        self._lost = lost
         name, number = split_id(self.checkpoint_id)
-        head = await self.store_access.get(name)
+        head = await self.access.get(name)
         if head is None and number is not None:
-            whole = await self.store_access.get(self.checkpoint_id)
+            whole = await self.access.get(self.checkpoint_id)
             if whole is not None:
                 name, number, head = self.checkpoint_id, None, whole
         if head is None:
             msg = f"there is no checkpoint {name!r} in the store. One is saved when a run is interrupted or cancelled, if its Runner has this store."
             raise CheckpointNotFound(msg)
         found = read_checkpoint(name, head)
-        if number is None or number == found["number"]:
-            self.run_id, self.checkpoint_id = found["run"], name
-            if not await self.lease(system):
-                msg = f"checkpoint {name!r} is already answered: somebody else is continuing it at this moment, or the run is still alive."
-                raise ResumeError(msg, run=self.run_id)
-            now, answered = await self.store_access.get_both(name, answered_key(found["run"], found["number"]))
-            if now == head and answered is None:
-                self._head, self._number = head, found["number"]
-                self._opened = bool(found.get("open"))
-                self._answer = answered_key(found["run"], found["number"])
-                self.image = await self._image_of(found)
-                return
-            await self.close()
-            if number is None:
-                latest = found["number"]
-                instead = f"To answer it again on purpose, resume('{name}@{latest}'): it becomes a branch of its own."
-                msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
-                raise ResumeError(msg, run=found["run"])
-        await self._branch(name, number, head)
-        await self.lease(system)
+        if number is not None and number != found["number"]:
+            return await self._branch(system, name, number, head)
+        self._name(found["run"], name, found.get("agent"))
+        if not await self.take(system):
+            msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
+            raise ResumeError(msg, run=self.run_id)
+        now, answered = await self.access.get_both(name, answered_key(found["run"], found["number"]))
+        if now == head and answered is None:
+            self._slot.know(found["number"], head)
+            if found.get("open"):
+                self._mark.opened(self._clock)
+            self._answer.find(found["run"], found["number"])
+            self._unfinished(found.get("open"))
+            return await self._image_of(found)
+        await self.close()
+        if number is None:
+            latest = found["number"]
+            instead = f"To answer it again on purpose, resume('{name}@{latest}'): it becomes a branch of its own."
+            msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
+            raise ResumeError(msg, run=found["run"])
+        return await self._branch(system, name, number, head)
 
-    async def _branch(self, name: str, number: int, head: bytes) -> None:
-        """Go on from an earlier save, or from one that was answered: as another run."""
+    def _unfinished(self, unfinished: object) -> None:
+        assert self._lease is not None
+        self._lease.is_unfinished = bool(unfinished)
+
+    def _name(self, run_id: str, checkpoint_id: str, agent: object) -> None:
+        """It is that run."""
+        run = self._mark.run
+        self.run_id = run_id
+        self._mark = OpenMark(UnfinishedRun(run_id, agent if isinstance(agent, str) else run.agent, checkpoint_id, run.steps, run.session_id, run.version))
+        self._slot = SaveSlot(self.access, checkpoint_id)
+        self.segments = Segments(self.access, known=True)
+
+    async def _branch(self, system: Host, name: str, number: int, head: bytes) -> dict[str, Any]:
+        """Continue from an earlier save, or from one that was answered: as another run."""
         found = read_checkpoint(name, head)
         if found["number"] != number:
-            earlier = await self.store_access.get(numbered_id(name, number))
+            earlier = await self.access.get(numbered_id(name, number))
             if earlier is None:
                 msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
                 raise CheckpointNotFound(msg)
             found = read_checkpoint(numbered_id(name, number), earlier)
-        self.image = await self._image_of(found)
-        self.run_id = self.image["run"] = new_id()
-        self.image["fresh"] = None  # what it says does not go into the session in which it began
-        self.checkpoint_id = f"{name}@{number}~{self.run_id[:8]}"
-        self.segments = Segments(self.store_access)
-        self._number = 0
-        self._records = 0
+        image = await self._image_of(found)
+        image["run"] = run_id = new_id()
+        image["fresh"] = None  # what it says does not go into the session in which it began
+        self._name(run_id, f"{name}@{number}~{run_id[:8]}", self._root.name)
+        self._slot.know(0, None)
+        self.segments = Segments(self.access)
+        self._records, self._covers_journal = 0, False
+        await self.take(system)
+        self._unfinished(unfinished=False)
+        return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
         if "image" in found:
@@ -208,192 +232,222 @@ class RunPersistence:
             except UsageError as error:
                 msg = f"checkpoint {self.checkpoint_id!r} is damaged: {error}"
                 raise CheckpointError(msg) from error
-        else:
-            records = await self.store_access.read(journal_key(found["journal"]))
-            count = found["records"]
-            if len(records) < count:
-                msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
-                raise CheckpointError(msg, run=found["run"])
-            image = replay(records[:count])
-            self._records = len(records)
-            self._image_covers_journal = count == len(records)  # behind it is what somebody wanted who was lost before his first step
-        return image
+            self._covers_journal = False
+            self._records = len(await self.access.read(journal_key(self.run_id))) if self.journal is not None else 0
+            return image
+        records = await self.access.read(journal_key(found["journal"]))
+        count = found["records"]
+        if len(records) < count:
+            msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
+            raise CheckpointError(msg, run=found["run"])
+        self._records = len(records)
+        self._covers_journal = count == len(records)  # the extra records are from a resume that was lost before its first step
+        return replay(records[:count])
 
-    def restore(self, state: RunState) -> None:
+    def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
-        assert self.image is not None
-        image, self.image = self.image, None
         state.context.run_id = self.run_id
         rebuild(image, state, self._root)
         if self.journal is not None:
-            if self._records and self._image_covers_journal:
+            if self._records and self._covers_journal:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(state, self._root))
+        self._guard(state)
 
     async def go_on(self, state: RunState) -> None:
-        """The run goes on from here. Where each step is kept, so is that it does."""
+        """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
         if self.journal is not None:
-            for invocation in _at_work(state):
+            for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
-            self.journal.mark("resumed", self._number or 0)
-            _raise_first(await _problems(self._open(), self.flush(state)))  # which is no step yet
-            if self._number is None:
-                await self._look_for_saves()
-        self._answering = self._answer
+            if self._slot.number is None:
+                await self._slot.look()
+            self.journal.mark("resumed", self._slot.number or 0)
+            record = self.journal.take(state)
+            assert record is not None
+            await self._write([self._append(record), self._mark.put(), *self._reopened()])
+            self._records += 1
+            self._mark.opened(self._clock)
+            self._unfinished(unfinished=True)
+        self._answer.claim()
 
-    async def read_unfinished(self) -> bool:
-        """Get the image of a run that nobody works on any more. Returns False if there is nothing to continue."""
-        self.recovered = self._opened = True
+    def _reopened(self) -> list[Write]:
+        """What takes back how the run had ended, where that is kept."""
+        return [Put(journal_key(self.run_id), b"")] if self.keep_seconds != 0 else []
+
+    async def read_unfinished(self) -> dict[str, Any] | None:
+        """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
+        self.recovered = True
+        self._mark.opened(self._clock)
+        self.segments = Segments(self.access, known=True)
         if self.journal is None:
-            head = await self.store_access.get(self.checkpoint_id)
-            if head is None:
-                return False
-            found = read_checkpoint(self.checkpoint_id, head)
-            self._head, self._number = head, found["number"]
-            if not found.get("open"):
-                return False  # it was continued, and waits for something by now
-            answered = await self.store_access.get(answered_key(self.run_id, found["number"]))
-            if found["run"] != self.run_id or answered is not None:
-                return False
-            self._answer = answered_key(self.run_id, found["number"])
-            self.image = await self._image_of(found)
-            return True
-        records = await self.store_access.read(journal_key(self.run_id))
+            return await self._drained_image()
+        records = await self.access.read(journal_key(self.run_id))
         if not records:
-            return False
-        self.image = replay(records)
+            return None
+        image = replay(records)
         self._records = len(records)
-        last = await self._look_for_saves()
-        mark = self.image["mark"]
+        last = await self._slot.look()
+        number = self._slot.number or 0
+        mark = image["mark"]
         if mark is not None and mark[0] == "drained":
-            self._answer = answered_key(self.run_id, mark[1])
+            self._answer.find(self.run_id, mark[1])
         elif mark is not None and mark[0] == "resumed":
-            if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]):
-                answer = answered_key(self.run_id, mark[1])
-                if await self.store_access.get(answer) is None:
-                    self._answer = answer  # whoever gave it was lost before his first step; it counts from now on
+            answer = answered_key(self.run_id, mark[1])
+            if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]) and await self.access.get(answer) is None:
+                self._answer.find(self.run_id, mark[1])  # that resume was lost before its first step; from now on its answer is binding
         elif mark is not None:
-            if mark[0] in ("interrupted", "cancelled") and mark[1] > (self._number or 0):
-                await self._save(mark[1], self._journal_position())  # it had come so far, and no further
-            return False
-        return True
+            if mark[0] in ("interrupted", "cancelled") and mark[1] > number:
+                await self._complete_save(mark[1])
+            return None
+        return image
+
+    async def _drained_image(self) -> dict[str, Any] | None:
+        found = await self._slot.look()
+        if found is None or not found.get("open"):
+            return None  # it was continued, and waits for something by now
+        answered = await self.access.get(answered_key(self.run_id, found["number"]))
+        if found["run"] != self.run_id or answered is not None:
+            return None
+        self._answer.find(self.run_id, found["number"])
+        return await self._image_of(found)
+
+    async def _complete_save(self, number: int) -> None:
+        """An earlier version was lost between the journal and the checkpoint: it had come so far, and no further."""
+        self._slot.number = number - 1
+        checkpoint, writes = self._slot.save(self.run_id, self._root.name, self._position(self._records))
+        await self._write(writes)
+        self._slot.saved(checkpoint)
 
     # --- steps ---
-
-    async def flush(self, state: RunState, *, ahead: int = 0) -> None:
-        """Write what has happened since the last time. What is to be shown is shown after that; of the counters, `ahead` events are as good as shown."""
-        record = None if self.journal is None else self.journal.take(state, ahead)
-        if record is not None or self._answering is not None:
-            await self._check()
-        if self._answering is not None:
-            key, self._answering = self._answering, None
-            if not await self.store_access.create(key, b"\x01"):
-                raise self._answered_meanwhile()
-        if record is not None:
-            self._records += 1
-            await self.store_access.append(journal_key(self.run_id), [record])
-            if self._opened and self._clock is not None and self._clock.monotonic() > self._open_until:
-                await self._open()
-
-    async def _check(self) -> None:
-        """Raise, if somebody else may work on it by now: then nothing may be written any more."""
-        if self._lease_key is None or self._leases is None or await self._leases.still_has(self.store_access, self._lease_key, ask=False):
-            return
-        self._lose()
-        msg = f"run {self.run_id} is not this process's any more: its lease has expired meanwhile, and somebody else may continue it."
-        raise ResumeError(msg, run=self.run_id)
-
-    def _answered_meanwhile(self) -> ResumeError:
-        return ResumeError(f"checkpoint {self.checkpoint_id!r} was answered by somebody else meanwhile.", run=self.run_id)
 
     @property
     def must_write(self) -> bool:
         """Whether a step is to be written before it is shown."""
-        return self.journal is not None or self._answering is not None
+        return self.journal is not None or self._answer.is_due
+
+    def _append(self, *records: bytes) -> Write:
+        return Append(journal_key(self.run_id), records, self._records)
+
+    def _position(self, records: int) -> dict[str, Any]:
+        return {"journal": self.run_id, "records": records}
+
+    async def flush(self, state: RunState, *, ahead: int = 0) -> None:
+        """Write what has happened since the last time. What is to be shown is shown after that; of the counters, `ahead` events are as good as shown."""
+        record = None if self.journal is None else self.journal.take(state, ahead)
+        writes = self._answer.writes()
+        if record is not None:
+            writes.append(self._append(record))
+            if self._mark.is_due(self._clock):
+                writes.append(self._mark.put())
+        if not writes:
+            return
+        await self._write(writes)
+        self._answer.written()
+        if record is not None:
+            self._records += 1
+            if len(writes) > 1:
+                self._mark.opened(self._clock)
+
+    async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
+        """In one step, and only if this process still has the run."""
+        try:
+            if self._lease is not None:
+                await self._lease.commit(writes, then=then)
+            else:
+                await self.access.commit(None, writes)
+        except WriteRefused as refused:
+            if self._answer.is_due and refused.key == self._answer.key:
+                msg = f"checkpoint {self.checkpoint_id!r} was answered by another process meanwhile."
+                raise ResumeError(msg, run=self.run_id) from refused
+            raise
 
     async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int) -> None:
-        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the place in the journal."""
-        await self._check()
-        if self._number is None:
-            await self._look_for_saves()
-        number = (self._number or 0) + 1
-        self._save_in_progress = True
-        if self.journal is not None:
-            self.journal.mark(kind, number)
-            await self.flush(state, ahead=ahead)
-            await self._save(number, self._journal_position())
-        else:
-            answering, self._answering = self._answering, None
-            if answering is not None and await self.store_access.get(answering) is not None:
-                raise self._answered_meanwhile()
-            assert image is not None
-            await self.segments.shorten(image, self.run_id)
-            await self._save(number, {"image": image, "open": kind == "drained"})
-            if answering is not None:
-                await self.store_access.create(answering, b"\x01")  # not before: lost in between, it would wait for nothing
-        self._save_in_progress = False
+        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal."""
+        self._save_failed = True
+        if self._slot.number is None:
+            await self._slot.look()
+        is_over = kind == "interrupted"
+        ending: Ending = "forget" if is_over else "keep"
+        opening = self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else []
+        pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
+        records: tuple[bytes, ...] = ()
+        while True:
+            if self.journal is not None:
+                self.journal.mark(kind, (self._slot.number or 0) + 1)
+                record = self.journal.take(state, ahead)
+                assert record is not None
+                records = (*records, record)
+                content, steps = self._position(self._records + len(records)), [self._append(*records)]
+            else:
+                content, steps = {"image": image, "open": kind == "drained"}, pieces
+            checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
+            try:
+                await self._write([*self._answer.writes(), *steps, *writes, *opening], ending)
+                break
+            except WriteRefused as refused:
+                if refused.key != self._slot.name:
+                    raise
+                await self._slot.look()  # another run was saved under the same name meanwhile
+        self._records += len(records)
+        self._answer.written()
+        self._slot.saved(checkpoint)
+        self._save_failed = False
         if kind == "drained":
-            await self._open()
-        elif kind == "interrupted":
-            await _problems(self.finish(unfinished=False))  # whoever sees it may go on at once
-
-    def _journal_position(self) -> dict[str, Any]:
-        return {"journal": self.run_id, "records": self._records}
-
-    async def _save(self, number: int, content: dict[str, Any]) -> None:
-        checkpoint = pack({"checkpoint": FORMAT, "number": number, "run": self.run_id, "agent": self._root.name, **content})
-        if self._head is not None and self._number:
-            await self.store_access.set(numbered_id(self.checkpoint_id, self._number), self._head)
-        await self.store_access.set(self.checkpoint_id, checkpoint)
-        self._head, self._number = checkpoint, number
+            self._mark.opened(self._clock)
+            if self._lease is not None:
+                self._unfinished(unfinished=True)
+        elif is_over:
+            self._mark.closed()
+            await self.close()
 
     # --- the end ---
 
-    async def finish(self, *, unfinished: bool) -> None:
-        """The run has ended. If it is unfinished, somebody is to find it."""
+    async def finish(self, *, unfinished: bool, outcome: bytes | None = None) -> None:
+        """The run has ended. If it is unfinished, another process is to find it. Else it is kept for a while how it has ended, if that is to be kept."""
         try:
-            if unfinished:
+            if unfinished or self._save_failed:
                 return
-            await self._check()
-            if self._answering is not None:
-                await self.store_access.create(self._answering, b"\x01")  # it has come to its end without a step
-            if self._opened and not (self.journal is not None and self._save_in_progress):
-                if self.journal is not None and not self._number:
-                    await self.store_access.delete(journal_key(self.run_id))  # nobody can go back to it
-                await self.store_access.delete(open_key(self._root.name, self.run_id))
-                self._opened = False  # from now on it is somebody else's to say
+            writes = self._answer.writes()  # it may have come to its end without a step
+            if outcome is not None:
+                stands = self._slot.number  # a save that is resumed later stands on the journal
+                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self.keep_seconds))
+            elif self._mark.is_open and self.journal is not None and not self._slot.number:
+                writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
+            writes += self._mark.remove()
+            if writes or self._lease is not None:
+                await self._write(writes, "forget")
+            self._answer.written()
+            self._mark.closed()
         finally:
             await self.close()
 
+    async def set_aside(self, writes: Sequence[Write]) -> None:
+        """No process is to continue it by itself any more."""
+        await self._write([*writes, Remove(self._mark.key)], "forget")
+        await self.close()
+
+    @property
+    def unfinished(self) -> UnfinishedRun:
+        """What its mark says of it."""
+        return self._mark.run
+
+    def mark(self) -> Write:
+        return self._mark.put()
+
     async def close(self) -> None:
         """Work on it no more."""
-        key, self._lease_key = self._lease_key, None
-        if key is not None and self._leases is not None:
-            await self._leases.give_back(self.store_access, key)
+        lease, self._lease = self._lease, None
+        if lease is not None and self._leases is not None:
+            await self._leases.give_back(lease)
 
     def abandon(self) -> None:
         """The same, of a run that has ended otherwise than it should: there is no time to wait."""
-        key, self._lease_key = self._lease_key, None
-        if key is not None and self._leases is not None:
-            self._leases.abandon(self.store_access, key)
+        lease, self._lease = self._lease, None
+        if lease is not None and self._leases is not None:
+            self._leases.abandon(lease)
 
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""
-        return self._lease_key is not None or self._opened
-
-
-def _at_work(state: RunState) -> list[Invocation]:
-    return [] if state.root is None else list(walk(state.root))
-
-
-async def _problems(*works: Awaitable[object]) -> list[BaseException | None]:
-    """What each has raised, when all have ended: nothing is written behind the back of whoever waits."""
-    return [one if isinstance(one, BaseException) else None for one in await asyncio.gather(*works, return_exceptions=True)]
-
-
-def _raise_first(problems: list[BaseException | None]) -> None:
-    for problem in problems:
-        if problem is not None:
-            raise problem
+        return self._lease is not None or self._mark.is_open

@@ -1,7 +1,7 @@
 """A store, as runs use it: whatever object the user gave.
 
-Owns: the keys under which things lie, and what is done where a store has only the three methods of a checkpoint store. What such a store cannot do
-between processes is then done within this one. It must never keep anything of a run itself.
+Owns: what is done where a store has only the three methods of a checkpoint store, or no owners. What such a store cannot do between processes is then done
+within this one. It must never keep anything of a run itself.
 """
 
 from __future__ import annotations
@@ -9,91 +9,47 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from ..errors import CheckpointError, StoreError, UsageError, text_of
-from ..stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
-from .lease_owner import LEASE_SECONDS, is_gone
+from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text_of
+from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
+from ..stores.writes import Claim, Ending, Expect, Write
+from .store_keys import PREEMPT, session_key
+from .store_owner import is_gone
 
-__all__ = ["RESERVED", "StoreAccess", "answered_key", "history_key", "journal_key", "lease_key", "open_key", "open_prefix", "preempt_key", "session_key"]
+__all__ = ["StoreAccess"]
 
-T = TypeVar("T")
-
-RESERVED: Final = "understudy:"
-"""No id of a user's may begin so: the keys of everything but checkpoints do."""
-
-
-def answered_key(run_id: str, number: int) -> str:
-    """Under which it says that somebody goes on from that save of the run. Another run may have the same checkpoint id some day."""
-    return f"{RESERVED}answered:{run_id}@{number}"
-
-
-def journal_key(run_id: str) -> str:
-    """Under which the steps of a run are."""
-    return f"{RESERVED}journal:{run_id}"
-
-
-def history_key(run_id: str) -> str:
-    """Under which the long part of its history is, where the steps are not kept."""
-    return f"{RESERVED}history:{run_id}"
-
-
-def open_prefix(agent_name: str) -> str:
-    """What the keys begin with of the runs of an agent that are not finished."""
-    return f"{RESERVED}open:{len(agent_name)}:{agent_name}:"
-
-
-def open_key(agent_name: str, run_id: str) -> str:
-    """Under which it says that a run is not finished."""
-    return open_prefix(agent_name) + run_id
-
-
-def lease_key(run_id: str) -> str:
-    """The lease of whoever has a run under way."""
-    return f"{RESERVED}run:{run_id}"
-
-
-def session_key(session_id: str) -> str:
-    """Under which the turns of a session are, and the lease of whoever has one under way."""
-    return f"{RESERVED}session:{session_id}"
-
-
-def preempt_key(session_id: str) -> str:
-    """Under which it says that somebody wants the turn of that holder to end at once."""
-    return _PREEMPT + session_id
-
-
-_PREEMPT: Final = f"{RESERVED}preempt:"
-
-# What stores of three methods do not have, for as long as such a store lives: who works on what, and what was created.
+# What stores without owners do not have, for as long as such a store lives: who works on what.
 _beside: Final[WeakKeyDictionary[Any, MemoryStore]] = WeakKeyDictionary()
 
 _ANSWER_SECONDS: Final = 60.0
-"""After which a store that does not answer has failed: whoever waits for it must not wait for ever."""
+"""After which a store that does not answer has failed: a run that waits for it must not wait for ever."""
 
 _OURS: Final = (MemoryStore, SQLiteStore, RedisStore, PostgresStore)
 
-_LEAST: Final = ("get", "set", "delete")
+_LEAST: Final = ("get", "set")
 _JOURNAL: Final = ("append", "read", "keys")
-_LEASES: Final = ("acquire", "renew", "release", "holder")
+_OWNERS: Final = ("keep_alive", "revoke", "claim", "commit", "holder", "orphans")
 
 
 class StoreAccess:
     """One store."""
 
-    __slots__ = ("_leases", "_own", "has_journals", "store")
+    __slots__ = ("_deletes", "_has_journals", "_is_ours", "_owners", "is_fenced", "store")
 
     def __init__(self, store: Any) -> None:
-        missing = [name for name in _LEAST if not callable(getattr(store, name, None))]
+        missing = _missing(store, _LEAST)
         if missing or isinstance(store, type):
             what = f"has no {', '.join(missing)}" if missing else "is a class"
             msg = f"Runner(store={store!r}): it {what}. Give a store, such as MemoryStore() or SQLiteStore('runs.db'), or an object with get, set and delete."
             raise UsageError(msg)
         self.store = store
-        self._own = type(store) in _OURS  # which have limits of their own
-        self.has_journals = all(callable(getattr(store, name, None)) for name in _JOURNAL)
-        self._leases: Any = store if all(callable(getattr(store, name, None)) for name in _LEASES) else _lease_store_beside(store)
+        self._is_ours = type(store) in _OURS  # these have limits of their own
+        self._deletes = not _missing(store, ("delete",))
+        self._has_journals = not _missing(store, _JOURNAL)
+        self.is_fenced = self._has_journals and not _missing(store, _OWNERS)
+        self._owners: Any = store if self.is_fenced else _beside_of(store)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreAccess) and other.store is self.store
@@ -101,12 +57,31 @@ class StoreAccess:
     def __hash__(self) -> int:
         return id(self.store)
 
+    def require_fences(self, what: str) -> None:
+        """Raise, if the store cannot look, in the step in which it writes, whether the writer still owns what it writes."""
+        if self.is_fenced:
+            return
+        missing = [*_missing(self.store, _JOURNAL), *_missing(self.store, _OWNERS)]
+        msg = (
+            f"{what} needs a store that keeps journals and refuses the writes of an owner that has lost a run; {type(self.store).__name__} has no "
+            f"{', '.join(missing)}. Give SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore(), or add these methods as "
+            "understudy.runtime.JournalStore describes them: claim() and commit() look at the owner, its epoch and the journal's position, and write, in one "
+            "atomic operation."
+        )
+        raise UsageError(msg)
+
+    @property
+    def has_journals(self) -> bool:
+        return self._has_journals
+
+    # --- values and journals ---
+
     async def get(self, key: str) -> bytes | None:
         found = await self._do(self.store.get, key)
         if found is not None and not isinstance(found, bytes | bytearray | memoryview):
             msg = f"the store {self.store!r} returned a {type(found).__name__} for {key!r}: a store returns the bytes that it was given, or None."
             raise StoreError(msg)
-        return None if found is None else bytes(found)
+        return None if found is None or (not found and not self._deletes) else bytes(found)
 
     async def get_both(self, one: str, two: str) -> tuple[bytes | None, bytes | None]:
         """Two values, in the time of one where that is long."""
@@ -119,10 +94,11 @@ class StoreAccess:
         await self._do(self.store.set, key, value)
 
     async def delete(self, key: str) -> None:
-        await self._do(self.store.delete, key)
-
-    async def append(self, key: str, records: Sequence[bytes]) -> None:
-        await self._do(self.store.append, key, records)
+        """Remove a value. A store that has only `get` and `set` keeps an empty one, which is none."""
+        if self._deletes:
+            await self._do(self.store.delete, key)
+        else:
+            await self._do(self.store.set, key, b"")
 
     async def read(self, key: str, after: int = 0) -> list[bytes]:
         return list(await self._do(self.store.read, key, after))
@@ -130,52 +106,78 @@ class StoreAccess:
     async def keys(self, prefix: str) -> list[str]:
         return list(await self._do(self.store.keys, prefix))
 
-    async def create(self, key: str, value: bytes) -> bool:
-        """Set, if there is nothing yet. Whoever calls it has the lease of what it is about."""
-        if callable(getattr(self.store, "create", None)):
-            return bool(await self._do(self.store.create, key, value))
-        if await self.get(key) is not None:
-            return False
-        await self.set(key, value)
-        return True
+    # --- owners ---
 
-    async def acquire(self, key: str, owner: str) -> bool:
-        """Take a lease; also one whose holder is known to be gone, and has not given it back."""
-        if await self._do(self._leases.acquire, key, owner, LEASE_SECONDS):
-            return True
-        holder = await self._do(self._leases.holder, key)
-        if holder is not None and not is_gone(holder, key):
-            return False
-        if holder is not None:
-            await self._do(self._leases.release, key, holder)
-        return bool(await self._do(self._leases.acquire, key, owner, LEASE_SECONDS))
+    async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
+        return bool(await self._do(self._owners.keep_alive, owner, seconds, first=first))
 
-    async def renew(self, keys: list[str], owner: str) -> list[str]:
-        return list(await self._do(self._leases.renew, keys, owner, LEASE_SECONDS))
+    async def revoke(self, owner: str) -> None:
+        await self._do(self._owners.revoke, owner)
+
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+        """Take a key; also one of an owner that is known to be gone, and has not given it back."""
+        if not self.is_fenced and writes:
+            claim = await self.claim(key, owner, former=former)
+            if claim is not None:
+                await self.commit(claim, writes)
+            return claim
+        while True:
+            claim = await self._do(self._owners.claim, key, owner, writes, former=former)
+            if claim is not None:
+                return claim
+            holder = await self._do(self._owners.holder, key)
+            if holder is None or not is_gone(holder):
+                return None
+            await self.revoke(holder)
+
+    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+        if self.is_fenced:
+            await self._do(self.store.commit, claim, writes, then=then)
+            return
+        # One after the other, in an order in which what stands last says that the rest is there.
+        if claim is not None:
+            await self._do(self._owners.commit, claim, ())
+        for write in writes:
+            await self._write(write)
+        if claim is not None and then != "keep":
+            await self._do(self._owners.commit, claim, (), then=then)
+
+    async def _write(self, write: Write) -> None:
+        match write:
+            case Put():
+                await self.set(write.key, write.value)
+            case Remove():
+                await self.delete(write.key)
+            case Append():
+                await self._do(self.store.append, write.key, list(write.records))
+            case Expect():
+                if (await self.get(write.key) or None) != write.value:
+                    msg = f"nothing was written for {write.key!r}: its value is another one by now."
+                    raise WriteRefused(msg, reason="value", key=write.key)
 
     async def holder(self, key: str) -> str | None:
-        found: str | None = await self._do(self._leases.holder, key)
+        found: str | None = await self._do(self._owners.holder, key)
         return found
 
+    async def orphans(self, prefix: str, limit: int | None = None) -> list[str]:
+        return list(await self._do(self._owners.orphans, prefix, limit))
+
     async def wanted_sessions(self) -> list[tuple[str, str]]:
-        """Which turns of sessions somebody wants to end at once: the keys of their leases, and of what says so."""
-        return [(session_key(key.removeprefix(_PREEMPT)), key) for key in await self.keys(_PREEMPT)]
+        """Which turns of sessions another process wants to end at once: the keys of their leases, and of what says so."""
+        return [(session_key(key.removeprefix(PREEMPT)), key) for key in await self.keys(PREEMPT)]
 
-    async def release(self, key: str, owner: str) -> None:
-        await self._do(self._leases.release, key, owner)
-
-    async def _do(self, method: Any, *args: Any) -> Any:
-        """Call the store. What it raises is a StoreError, unless it is one of ours."""
+    async def _do(self, method: Any, *args: Any, **options: Any) -> Any:
+        """Call the store. What it raises is a StoreError, unless it is one of ours that says more."""
         limit: asyncio.Timeout | None = None
         try:
-            if self._own:
-                return await method(*args)
-            answer = method(*args)
+            if self._is_ours:
+                return await method(*args, **options)
+            answer = method(*args, **options)
             if not inspect.isawaitable(answer):
                 return answer
             async with asyncio.timeout(_ANSWER_SECONDS) as limit:
                 return await answer
-        except (CheckpointError, UsageError, asyncio.CancelledError):
+        except (CheckpointError, asyncio.CancelledError):
             raise
         except Exception as error:
             name = getattr(method, "__name__", "a method")
@@ -186,8 +188,12 @@ class StoreAccess:
             raise StoreError(msg) from error
 
 
-def _lease_store_beside(store: Any) -> MemoryStore:
+def _missing(store: object, names: Sequence[str]) -> list[str]:
+    return [name for name in names if not callable(getattr(store, name, None))]
+
+
+def _beside_of(store: Any) -> MemoryStore:
     try:
         return _beside.setdefault(store, MemoryStore())
-    except TypeError:  # it cannot be a key: whoever uses it with two Runners is on his own
+    except TypeError:  # it cannot be a key: two Runners that use it know nothing of one another
         return MemoryStore()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..agent.hooks import call_hooks, is_overridden
 from ..data.outcome import Outcome
-from ..errors import CheckpointError
+from ..errors import RunLost
 from ..log import logger
 from .event_log import EventLog
 from .phase import Ownership, Promise, RunPhase
@@ -27,7 +27,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     try:
         if record.turn is not None:
             await record.turn.end(log.state, keep=record.ownership is Ownership.OURS)
-    except CheckpointError as error:
+    except Exception as error:  # noqa: BLE001 -- whatever a store raises, all that wait for the run are told
         log.say(error)
         record.outcome = Outcome("failed", error)
         promise = Promise.UNFINISHED  # the process that finds it puts its part into the session
@@ -36,7 +36,9 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.flush()
         if log.persistence is not None:
             await log.persistence.finish(unfinished=promise is Promise.UNFINISHED)
-    except CheckpointError:
+    except RunLost as error:
+        logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
+    except Exception:
         logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)
     await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())

@@ -47,6 +47,7 @@ class RunRecord:
         "agent_name",
         "cancel_requested",
         "has_begun",
+        "is_drained",
         "last_seq",
         "outcome",
         "ownership",
@@ -72,6 +73,7 @@ class RunRecord:
         self.phase = RunPhase.PENDING  # moved by `advance`
         self.has_begun = False  # whether agents have played: the phase does not say so of a run that has ended
         self.ownership = Ownership.OURS
+        self.is_drained = False  # whether it was brought to rest for another process to continue
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout
@@ -148,7 +150,7 @@ class RunRecord:
         if not interrupts and last is not None and type(last.action) is Interrupted:
             interrupts = last.action.contexts
         return RunResult(
-            _STATUS[outcome.kind],
+            RunStatus.DRAINED if self.is_drained and outcome.kind == "cancelled" else _STATUS[outcome.kind],
             outcome.error if outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,
             output,

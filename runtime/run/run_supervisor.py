@@ -34,7 +34,7 @@ from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..durability.image import draw
-from ..errors import CheckpointError, RunCancelled, UnderstudyError
+from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
@@ -130,7 +130,7 @@ class RunSupervisor(Actor):
         if self._log.waits or effects.write:
             try:
                 await self._log.flush()
-            except CheckpointError as error:
+            except Exception as error:  # noqa: BLE001 -- whatever a store raises, the run ends, and all that wait for it are told
                 self._record.ownership = Ownership.LOST  # events that were not written are dropped, for the session too: a resume starts from the last record
                 effects = self._give_up(error)
         if effects.suspend:
@@ -282,7 +282,7 @@ class RunSupervisor(Actor):
         ahead = len(self._log.deferred)
         try:
             await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead)
-        except CheckpointError as error:
+        except Exception as error:  # noqa: BLE001 -- as above
             problem = error
         self._rest(problem)
         return self._look_over()
@@ -329,6 +329,8 @@ class RunSupervisor(Actor):
         if record.phase >= _ENDING:
             casting.cut_off()
             return NOTHING
+        if request.lost:
+            return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
         if request.mode == "immediate" or not casting.live:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
@@ -363,12 +365,13 @@ class RunSupervisor(Actor):
         return self._look_over()
 
     async def _keep_cut_short(self, cut: CutShort) -> Effects:
-        persistence, problem = self._log.persistence, None
+        persistence, record, problem = self._log.persistence, self._record, None
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
             await persistence.save(self._log.state, kind, cut.image, ahead=1)
-        except CheckpointError as failure:
+            record.is_drained = kind == "drained"
+        except Exception as failure:  # noqa: BLE001 -- as above
             problem = failure
         self._say_cancelled(cut.error, problem)
         return self._look_over()

@@ -1,8 +1,7 @@
-"""One turn of a session: whoever has it is the only one who works in it, whatever process he is in.
+"""One turn of a session: the run that has it is the only one that works in the session, in any process.
 
-Owns: that turns come one after the other, what a run is given of the session, and what of the run is put into it. All of it lies in the store:
-between two turns nothing of a session is in memory. It must never put half of a turn's part into the session, nor anything of one whose turn it is
-not any more.
+Owns: that turns come one after the other, what a run is given of the session, and what of the run is put into it. All of that is in the store: between two
+turns nothing of a session is in memory. It must never put half of a turn's part into the session, nor write by a turn that another process has by now.
 """
 
 from __future__ import annotations
@@ -14,9 +13,12 @@ from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
 from ..data.agent_input import AgentInput
 from ..durability.journal import kept_value
-from ..durability.leases import Busy, Lease, SystemLeases, leases_of
-from ..durability.store_access import StoreAccess, preempt_key, session_key
-from ..errors import ResumeError, SessionBusy
+from ..durability.lease import Lease
+from ..durability.leases import Busy, SystemLeases, leases_of
+from ..durability.store_access import StoreAccess
+from ..durability.store_keys import preempt_key, session_key
+from ..errors import SessionBusy
+from ..stores.writes import Append, Ending, Remove
 from .session_log import SessionLog, note_record, turn_record
 from .session_policy import SessionPolicy
 
@@ -34,13 +36,15 @@ _MISSING: Final = object()
 class Turn:
     """The turn of one run."""
 
-    __slots__ = ("_access", "_before", "_busy", "_leases", "_policy", "_start", "is_pending", "session_id")
+    __slots__ = ("_access", "_before", "_busy", "_lease", "_leases", "_policy", "_records", "_start", "is_pending", "session_id")
 
     def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
         self._access = store_access
         self._busy = busy
         self._policy = policy  # None: for one that goes on, and has been given all that it needs
-        self._leases: SystemLeases | None = None  # while it is its turn
+        self._leases: SystemLeases | None = None
+        self._lease: Lease | None = None  # while it is its turn
+        self._records = 0  # how many the session holds
         self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
         self._start: int | None = None  # how much of the run is in the session; None until that is known
         self.session_id = session_id
@@ -55,8 +59,7 @@ class Turn:
         assert self._policy is not None
         messages, note, usage = await self._policy.bound(log.messages, log.note)
         if note is not None:
-            await self._check_turn()  # a model may have been asked for it, and that takes its time
-            await self._access.append(session_key(self.session_id), [note_record(note)])
+            await self._write(note_record(note))
         if usage is not None:
             state.context.usage += usage
         new = state.input.messages
@@ -87,16 +90,21 @@ class Turn:
         key = session_key(session_id)
         leases = leases_of(system)
         lease = Lease(
+            key,
+            f"the turn of session {session_id!r}",
             partial(stop, LOST),
             partial(stop, CancelRun("a newer message of its session goes first", begins_first=True)),
+            former=key,
             preempts=busy == "preempt",
         )
-        if not await leases.take_turn(self._access, key, lease, preempt_key(session_id), busy):
+        if not await leases.take_turn(self._access, lease, preempt_key(session_id), busy):
             instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
             msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
             raise SessionBusy(msg)
-        self._leases = leases
-        return await self._access.read(key)
+        self._leases, self._lease = leases, lease
+        records = await self._access.read(key)
+        self._records = len(records)
+        return records
 
     def _read(self, records: list[bytes]) -> SessionLog:
         log = SessionLog(self.session_id, records)
@@ -106,44 +114,46 @@ class Turn:
     async def end(self, state: RunState, *, keep: bool) -> None:
         """Put what came of it into the session, and let the next one have the turn."""
         try:
-            if keep and self._start is not None and state.new_input_count is not None and self._leases is not None:
+            if keep and self._start is not None and state.new_input_count is not None and self._lease is not None:
                 given = state.input.messages
                 said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
                 record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict())
                 if record is not None:
-                    await self._check_turn()
-                    await self._access.append(session_key(self.session_id), [record])
+                    await self._write(record, is_last=True)
             self.is_pending = False
         finally:
             await self.release()
 
-    async def _check_turn(self) -> None:
-        """Raise, if somebody else has it by now."""
-        assert self._leases is not None
-        if not await self._leases.still_has(self._access, session_key(self.session_id)):
-            why = "because the store could not be reached for too long: what was said in it is not in the session"
-            msg = f"the turn of session {self.session_id!r} was lost, {why}."
-            raise ResumeError(msg)
+    async def _write(self, record: bytes, *, is_last: bool = False) -> None:
+        """Add a record to the session, if it is still this run's turn."""
+        lease, leases = self._lease, self._leases
+        assert lease is not None
+        assert leases is not None
+        # The last one gives the turn back in the same step, unless another run of this system takes it over.
+        then: Ending = "forget" if is_last and not leases.is_wanted_here(lease) else "keep"
+        await lease.commit([Append(lease.key, (record,), self._records)], then=then)
+        self._records += 1
 
     async def forget_all(self, system: Host) -> None:
         """When it is this one's turn: remove what the session holds."""
-        await self._take(system, _nothing)
+        await self._take(system, _ignore)
         try:
-            await self._access.delete(session_key(self.session_id))
+            assert self._lease is not None
+            await self._lease.commit([Remove(self._lease.key)])
         finally:
             await self.release()
 
     async def release(self) -> None:
         """Let the next one have the turn."""
-        leases, self._leases = self._leases, None
-        if leases is not None:
-            await leases.give_back(self._access, session_key(self.session_id))
+        lease, self._lease = self._lease, None
+        if lease is not None and self._leases is not None:
+            await self._leases.give_back(lease)
 
     def abandon(self) -> None:
         """The same, where there is no time to wait."""
-        leases, self._leases = self._leases, None
-        if leases is not None:
-            leases.abandon(self._access, session_key(self.session_id))
+        lease, self._lease = self._lease, None
+        if lease is not None and self._leases is not None:
+            self._leases.abandon(lease)
 
 
 def _same(one: Any, two: Any) -> bool:
@@ -153,5 +163,5 @@ def _same(one: Any, two: Any) -> bool:
     return type(kept) is type(known) and bool(kept == known)
 
 
-def _nothing(_request: CancelRun) -> None:
-    """Whoever only clears a session does so in one step, and cannot be asked to end."""
+def _ignore(_request: CancelRun) -> None:
+    """What only clears a session does so in one step, and cannot be asked to end."""

@@ -5,12 +5,15 @@ Owns: the names and types of what `ActorSystem` takes beside its name. It must n
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from ..clock import Clock
 from ..errors import UsageError
 
 __all__ = ["SystemOptions", "check_options"]
+
+
+_LONGEST_LEASE: Final = 3600.0
 
 
 class SystemOptions(TypedDict, total=False):
@@ -21,9 +24,10 @@ class SystemOptions(TypedDict, total=False):
     clock: Clock | None
     slow_handler: float
     stop_timeout: float
+    lease_seconds: float
 
 
-def check_options(worker_threads: int | None, slow_handler: float, stop_timeout: float) -> None:
+def check_options(worker_threads: int | None, slow_handler: float, stop_timeout: float, lease_seconds: float) -> None:
     """Raise, if a system cannot be made with these."""
     if worker_threads is not None and worker_threads < 1:
         msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
@@ -32,3 +36,6 @@ def check_options(worker_threads: int | None, slow_handler: float, stop_timeout:
         if not seconds >= 0:  # nan, too
             msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
             raise UsageError(msg)
+    if not 2 <= lease_seconds <= _LONGEST_LEASE:
+        msg = f"ActorSystem: lease_seconds={lease_seconds}: give 2 or more, so that a store that answers late does not cost the runs; an hour at most."
+        raise UsageError(msg)

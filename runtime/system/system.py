@@ -68,6 +68,8 @@ class ActorSystem:
 
     `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler` is how many seconds a handler may hold the loop
     before a warning names it. `stop_timeout` is how long leaving waits for hooks and threads that do not end before it gives them up, with an error in the log.
+    `lease_seconds` is for how long a store takes this system for alive that says no more: so long after its loss, where that cannot be proven, other processes
+    continue its runs.
     """
 
     def __init__(
@@ -79,11 +81,14 @@ class ActorSystem:
         clock: Clock | None = None,
         slow_handler: float = 0.1,
         stop_timeout: float = 10.0,
+        lease_seconds: float = 30.0,
     ) -> None:
-        check_options(worker_threads, slow_handler, stop_timeout)
+        check_options(worker_threads, slow_handler, stop_timeout, lease_seconds)
         self.name = name
         self.state = SystemState.NEW
         self.closing = True  # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond
+        self.lease_seconds = lease_seconds
+        self.belongings: dict[type, object] = {}  # what the rooms above keep for this system, by its class
         self.monitor = Monitor(slow_handler)
         self.serials = itertools.count(1)
         # Held for a moment at a time, never while calling out. Guards the mailboxes, and the children and watchers of each actor.

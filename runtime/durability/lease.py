@@ -1,0 +1,127 @@
+"""One lease: the right of one run, or of one turn of a session, to write what it stands for.
+
+Owns: `Lease`, which is taken, lost or given back once, and through which everything goes that is written by that right: so nothing is written by a lease that
+is not there any more. Whether it still is, the store decides at each write. It must never decide who gets it next: `leases.py` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..errors import RunLost, WriteRefused
+from ..stores.writes import Claim, Ending, Write
+
+if TYPE_CHECKING:
+    from .store_owner import StoreOwner
+
+__all__ = ["Lease", "LeaseState"]
+
+
+class LeaseState(Enum):
+    """Where a lease is in its life. It moves forward only."""
+
+    NONE = "none"
+    """It was not taken yet."""
+    HELD = "held"
+    """What it stands for is written through it."""
+    LOST = "lost"
+    """Another process may have it by now."""
+    RETURNED = "returned"
+    """It was given back."""
+
+
+class Lease:
+    """One lease that a run has, or waits for."""
+
+    __slots__ = ("claim", "former", "granted", "is_returning", "is_unfinished", "key", "on_lost", "on_wanted", "owner", "preempts", "state", "subject")
+
+    def __init__(
+        self,
+        key: str,
+        subject: str,
+        on_lost: Callable[[], object],
+        on_wanted: Callable[[], object] | None = None,
+        *,
+        former: str | None = None,
+        preempts: bool = False,
+    ) -> None:
+        self.key = key
+        self.subject = subject  # what it stands for, for errors
+        self.former = former  # the key of the lease by which the version before this one held the same thing
+        self.on_lost = on_lost  # called if another process may have it by now
+        self.on_wanted = on_wanted  # called once, if another run wants it at once; None if none can, or it was called
+        self.preempts = preempts  # whether it is wanted at once here
+        self.state = LeaseState.NONE
+        self.claim: Claim | None = None  # as it was taken last
+        self.is_unfinished = False  # whether what it stands for is for other owners to continue
+        self.is_returning = False  # whether it is being given back
+        self.owner: StoreOwner  # set when it is first asked for
+        self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left
+
+    @property
+    def fence(self) -> int:
+        """The epoch since which it is held: larger than that of all before it."""
+        return 0 if self.claim is None else self.claim.epoch
+
+    @property
+    def is_held(self) -> bool:
+        return self.state is LeaseState.HELD
+
+    def is_sure(self) -> bool:
+        """Whether there is time enough left to begin something, by a clock that counts the time for which this machine was suspended."""
+        return self.claim is not None and self.state is LeaseState.HELD and self.claim.owner == self.owner.name and self.owner.is_sure()
+
+    async def make_sure(self) -> None:
+        """Return when there is time enough. Raises `RunLost` if another process may have it."""
+        if self.is_sure():
+            return
+        if self.state is LeaseState.HELD:
+            await self.owner.enter()
+        if not self.is_sure():
+            raise self.lost_error()
+
+    def hold(self, claim: Claim) -> None:
+        """It was taken."""
+        self.claim = claim
+        self.state = LeaseState.HELD
+
+    async def leave(self) -> None:
+        """Give it back to the store."""
+        await self.commit((), then="release" if self.is_unfinished else "forget")
+
+    async def commit(self, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+        """Write in one step, if it is still there. Raises `RunLost`, and has written nothing, if it is not."""
+        if self.state is not LeaseState.HELD:
+            raise self.lost_error()
+        assert self.claim is not None
+        try:
+            await self.owner.commit(self.claim, writes, then)
+        except WriteRefused as refused:
+            if refused.reason == "value":
+                raise
+            error = self.lost_error(str(refused))
+            if refused.reason == "owner" and self.claim.owner == self.owner.name:
+                self.owner.end()
+            self.lose()
+            raise error from refused
+        if then != "keep":
+            self.state = LeaseState.RETURNED
+
+    def lost_error(self, why: str = "") -> RunLost:
+        said = why or "its time was over before it could be prolonged, or it was revoked, and another process may continue it"
+        return RunLost(f"{self.subject} is not this process's any more: {said}")
+
+    def preempt(self) -> None:
+        """Report that it is wanted at once. Only the first time: a second one would cut short the orderly end of the run."""
+        on_wanted, self.on_wanted = self.on_wanted, None
+        if on_wanted is not None:
+            on_wanted()
+
+    def lose(self) -> None:
+        """Another process may have it by now."""
+        if self.state is LeaseState.HELD:
+            self.state = LeaseState.LOST
+            self.on_lost()

@@ -1,0 +1,95 @@
+"""What says in a store that a run is not finished, so that another process finds it.
+
+Owns: what the mark holds, and whether it is there. It must never write: what is to be written is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ..clock import boottime_of
+from ..codec.packing import pack, unpack
+from ..errors import CheckpointError
+from ..stores.writes import Put, Remove, Write
+from .store_keys import open_key
+
+if TYPE_CHECKING:
+    from ..clock import Clock
+
+__all__ = ["OpenMark", "UnfinishedRun", "read_mark"]
+
+_OPEN_SECONDS: Final = 30.0
+"""How often a run at work writes its mark again: a store that is pruned may forget what is as old as that, but not what was written since."""
+
+_LONGEST_ID: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run that is not finished, as its mark in the store has it."""
+
+    id: str
+    agent: str
+    checkpoint_id: str
+    steps: bool
+    """Whether each of its steps is recorded."""
+    session_id: str | None = None
+    version: str | None = None
+    """The version of the program that began it, if that has one."""
+    attempts: int = 0
+    """How often a process was lost while it worked on the run."""
+
+
+class OpenMark:
+    """The mark of one run: CLOSED, or OPEN until it is to be written again."""
+
+    __slots__ = ("_until", "is_open", "run")
+
+    def __init__(self, run: UnfinishedRun) -> None:
+        self.run = run
+        self.is_open = False
+        self._until = math.inf
+
+    @property
+    def key(self) -> str:
+        return open_key(self.run.agent, self.run.id)
+
+    def put(self) -> Write:
+        """Say that the run is not finished."""
+        run = self.run
+        said: dict[str, Any] = {"checkpoint": run.checkpoint_id, "steps": run.steps}
+        if run.session_id is not None:
+            said["session"] = run.session_id
+        if run.version is not None:
+            said["version"] = run.version
+        return Put(self.key, pack(said))
+
+    def opened(self, clock: Clock | None) -> None:
+        """It was written."""
+        self.is_open = True
+        self._until = math.inf if clock is None else boottime_of(clock) + _OPEN_SECONDS
+
+    def is_due(self, clock: Clock | None) -> bool:
+        """Whether it has to be written again."""
+        return self.is_open and clock is not None and boottime_of(clock) > self._until
+
+    def remove(self) -> list[Write]:
+        """Say that there is nothing left to do."""
+        return [Remove(self.key)] if self.is_open else []
+
+    def closed(self) -> None:
+        self.is_open = False
+
+
+def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
+    """The run that a mark says is not finished. Raises `CheckpointError`."""
+    said: Any = unpack(data)
+    if isinstance(said, dict):
+        checkpoint_id, steps, session_id, version = said.get("checkpoint"), said.get("steps"), said.get("session"), said.get("version")
+        texts = all(isinstance(text, str | None) for text in (session_id, version))
+        if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and texts:
+            return UnfinishedRun(run_id, agent, checkpoint_id, steps, session_id, version)
+    msg = f"the mark that says that run {run_id} is not finished is damaged."
+    raise CheckpointError(msg)

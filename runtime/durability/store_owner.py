@@ -1,0 +1,211 @@
+"""One system as an owner in one store: alive there as long as it says so, and gone with all that it has when it does not.
+
+Owns: the owner's name, which no other owner of any process ever has; until when it is certainly alive; the leases that it has, and the runs of its system that
+wait for one of them. It must never call an owner gone that may still be at work: only one of this very process, whose system is no more, is known to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from ..clock import boottime_of
+from ..data.chat import new_id
+from ..log import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..actor.host import Host
+    from ..stores.writes import Claim, Ending, Write
+    from .lease import Lease
+    from .store_access import StoreAccess
+
+__all__ = ["StoreOwner", "is_gone"]
+
+_MARGIN: Final = 6
+"""The part of its time, as a divisor, that an owner leaves unused: it must have stopped before others may begin."""
+
+
+class StoreOwner:
+    """One system in one store."""
+
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_entering",
+        "_has_entered",
+        "_is_quiet",
+        "_loop",
+        "_until",
+        "_writes",
+        "access",
+        "by_key",
+        "is_looking",
+        "name",
+        "owed",
+        "seconds",
+        "waiting",
+    )
+
+    def __init__(self, access: StoreAccess, system: Host) -> None:
+        self.access = access
+        self.seconds = system.lease_seconds
+        self._clock = system.clock
+        self._loop = system.loop
+        self._entering = asyncio.Lock()
+        self._writes = 0  # that are under way
+        self._is_quiet = asyncio.Event()  # whether there are none
+        self._is_quiet.set()
+        self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
+        self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
+        self.owed: dict[str, Claim | None] = {}  # claims that could not be given back yet; None: it is not known whether there is one
+        self.is_looking = False  # whether the store is being asked which leases another process wants at once
+        self._rename()
+
+    def _rename(self) -> None:
+        self.name = f"{_process(os.getpid())}/{new_id()}"
+        self._has_entered = False
+        self._until = -math.inf
+        _owners[self.name] = self
+
+    # --- being alive ---
+
+    def is_sure(self) -> bool:
+        """Whether no other process can have taken anything from it yet, nor will for a while."""
+        return boottime_of(self._clock) < self._until - self.seconds / _MARGIN
+
+    async def enter(self) -> None:
+        """Be certainly alive. What it had is lost if the store knows it no more: it goes on under another name."""
+        if self.is_sure():
+            return
+        async with self._entering:
+            if self.is_sure():
+                return
+            if self._has_entered and not await self._prolong():
+                self.end()
+            if not self._has_entered:
+                started = boottime_of(self._clock)
+                await self.access.keep_alive(self.name, self.seconds, first=True)
+                self._has_entered = True
+                self._until = started + self.seconds
+
+    async def _prolong(self) -> bool:
+        started, name = boottime_of(self._clock), self.name
+        alive = await self.access.keep_alive(name, self.seconds)
+        if alive and name == self.name:
+            self._until = max(self._until, started + self.seconds)
+        return alive
+
+    async def renew(self) -> bool:
+        """Say that it is alive. If it was not heard in time, all that it has is lost. Returns whether it was heard."""
+        try:
+            async with self._entering:
+                if self._has_entered and not await self._prolong():
+                    self.end()
+            await self._pay()
+        except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
+            left = self._until - boottime_of(self._clock)
+            logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
+            self.end_if_late()
+            return False
+        return True
+
+    def end_if_late(self) -> None:
+        """If its time is over but for the margin: stop before others begin."""
+        if self._has_entered and not self.is_sure():
+            self.end()
+
+    def end(self) -> None:
+        """It is not alive any more, or may not be: all that it has is lost."""
+        _owners.pop(self.name, None)
+        self._rename()
+        self.owed.clear()
+        for lease in list(self.by_key.values()):
+            lease.lose()
+
+    async def _pay(self) -> None:
+        """Give back what could not be given back when it was due."""
+        for key, claim in list(self.owed.items()):
+            if key not in self.by_key:
+                known = claim or await self.access.claim(key, self.name)
+                if known is not None:
+                    await self.access.commit(known, (), then="release")
+            self.owed.pop(key, None)
+
+    def is_closed(self) -> bool:
+        """Whether its system cannot do anything any more."""
+        return self._loop.is_closed()
+
+    # --- what it has ---
+
+    async def commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
+        """Write by one of its claims."""
+        self._writes += 1
+        self._is_quiet.clear()
+        try:
+            await self.access.commit(claim, writes, then=then)
+        finally:
+            self._writes -= 1
+            if not self._writes:
+                self._is_quiet.set()
+
+    def grant_next(self, key: str) -> bool:
+        """Pass a lease on to the next one that waits for it here, which takes it anew. Returns False if none does."""
+        waiting = self.waiting.get(key)
+        if not waiting:
+            return False
+        lease = self.by_key[key] = waiting.popleft()
+        if not waiting:
+            del self.waiting[key]
+        if not lease.granted.done():
+            lease.granted.set_result(True)
+        return True
+
+    def is_wanted(self, key: str) -> bool:
+        """Whether one that waits here for that lease wants it at once."""
+        return any(lease.preempts for lease in self.waiting.get(key, ()))
+
+    def may_be_wanted(self) -> bool:
+        return any(lease.on_wanted is not None for lease in self.by_key.values())
+
+    async def leave(self) -> None:
+        """The system is left. What is being written is written; then all that it still has is free for other processes, at once."""
+        held, name, entered = list(self.by_key.values()), self.name, self._has_entered
+        for waiting in self.waiting.values():
+            for lease in waiting:
+                if not lease.granted.done():
+                    lease.granted.set_result(False)
+        self.by_key.clear()
+        self.waiting.clear()
+        await self._is_quiet.wait()
+        if entered and held:
+            try:
+                await self.access.revoke(name)
+            except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end
+                logger.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
+        _owners.pop(name, None)
+
+
+# The owners of this process by their names: those that may be at work.
+_owners: Final[WeakValueDictionary[str, StoreOwner]] = WeakValueDictionary()
+
+
+def is_gone(name: str) -> bool:
+    """Whether it is certain that this owner does nothing any more: it is of this process, and its system is gone."""
+    process, _, _ = name.rpartition("/")
+    if process != _process(os.getpid()):
+        return False
+    owner = _owners.get(name)
+    return owner is None or owner.is_closed()
+
+
+@lru_cache(maxsize=1)  # by the process id, because a forked process inherits this cache
+def _process(pid: int) -> str:
+    """A name that no other process ever has. The process id is there to be read, and proves nothing."""
+    return f"{pid}-{new_id()}"
