@@ -1,207 +1,163 @@
-"""What is in the file of a `SQLiteStore`, and how each operation reads and writes it.
+"""What is in the file of a `SQLiteStore` of values and journals, and how each operation reads and writes it.
 
-Owns: the tables and their version. It must never begin or end a transaction of an operation: those are shared by a batch.
+Owns: those tables, through one connection. It must never begin or end a transaction of an operation: those are shared by a batch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..errors import WriteRefused
+
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
-    from .store_thread import Operation
+    from .sqlite_state import State
+    from .threaded_store import EncodedWrite
 
-__all__ = ["Foreign", "Newer", "Tables"]
+__all__ = ["IS_THERE", "Tables", "behind", "refused"]
 
-_VERSION: Final = 1
-_APPLICATION: Final = 0x75647374  # "udst", in the header of the file: tells it from a database of some other program
-
-# The value has a table of its own, because a row is written as a whole: otherwise every record would write the value again.
-_SCHEMA: Final = (
-    """CREATE TABLE entries (
-        id INTEGER PRIMARY KEY,
-        key BLOB NOT NULL UNIQUE,
-        records INTEGER NOT NULL,
-        written REAL NOT NULL,
-        expires REAL
-    )""",
-    "CREATE TABLE contents (entry INTEGER PRIMARY KEY, value BLOB NOT NULL)",
-    "CREATE TABLE records (entry INTEGER NOT NULL, number INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (entry, number)) WITHOUT ROWID",
-    "CREATE TABLE leases (key BLOB PRIMARY KEY, owner BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
-)
-
-_IS_THERE: Final = "(expires IS NULL OR expires > ?)"
-
-
-class Newer(Exception):
-    """The tables were made by a newer version."""
-
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(f"version {found}")
-        self.found = found
-        self.known = known
-
-
-class Foreign(Exception):
-    """The database is some other program's."""
+IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 
 
 class Tables:
-    """The tables, through one connection. `now` is the time of the batch under way."""
+    """Values and journals."""
 
-    def __init__(self, connection: sqlite3.Connection, ttl: float | None) -> None:
-        self.connection = connection
-        self.now = 0.0
+    def __init__(self, state: State, ttl: float | None) -> None:
+        self._state = state
+        self._connection = state.connection
         self._ttl = ttl
-        self._methods: dict[str, Callable[..., object]] = {
-            name: getattr(self, f"_{name}")
-            for name in ("get", "set", "delete", "append", "read", "keys", "create", "acquire", "renew", "release", "holder", "prune")
-        }
+        # What the transaction under way has met of each key: the number of its item and that of its records, or that there is none. Another connection
+        # cannot change it meanwhile.
+        self._met: dict[bytes, tuple[int, int] | None] = {}
 
-    def prepare(self) -> None:
-        """See that the tables are there, and that they are those which this version knows."""
-        if self._said() == (_APPLICATION, _VERSION):
-            return
-        self.connection.execute("BEGIN IMMEDIATE")  # nobody makes them while it is looked at what there is
-        try:
-            if not self._is_ready():  # another process may have been quicker
-                for statement in _SCHEMA:
-                    self.connection.execute(statement)
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            raise
+    def begin(self) -> None:
+        """A transaction has begun."""
+        self._met.clear()
 
-    def do(self, operation: Operation) -> object:
-        """Do an operation, within the transaction that is open."""
-        return self._methods[operation.name](operation.key, *operation.arguments)
-
-    def _said(self) -> tuple[int, int]:
-        """Whose tables they are, and of which version."""
-        (application,) = self.connection.execute("PRAGMA application_id").fetchone()
-        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-        return application, version
-
-    def _is_ready(self) -> bool:
-        application, version = self._said()
-        if application == _APPLICATION and version == _VERSION:
-            return True
-        if application == _APPLICATION and version > _VERSION:
-            raise Newer(version, _VERSION)
-        (tables,) = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if application or version or tables:
-            raise Foreign
-        return False
-
-    # ---- values and journals
-
-    def _get(self, key: bytes) -> bytes | None:
-        query = f"SELECT value FROM entries JOIN contents ON entry = id WHERE key = ? AND {_IS_THERE}"  # noqa: S608 -- a constant
-        row = self.connection.execute(query, (key, self.now)).fetchone()
+    def get(self, key: bytes) -> bytes | None:
+        query = f"SELECT value FROM items JOIN contents ON entry = id WHERE key = ? AND {IS_THERE}"  # noqa: S608 -- a constant
+        row = self._connection.execute(query, (key, self._state.now)).fetchone()
         return None if row is None else row[0]
 
-    def _set(self, key: bytes, value: bytes) -> None:
-        entry, _records = self._written(key, 0)
-        self.connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?)", (entry, value))
+    def set(self, key: bytes, value: bytes, seconds: float | None = None) -> None:
+        entry, _records = self._written(key, 0, seconds)
+        self._connection.execute("INSERT OR REPLACE INTO contents VALUES (?, ?)", (entry, value))
 
-    def _create(self, key: bytes, value: bytes) -> bool:
+    def create(self, key: bytes, value: bytes) -> bool:
         if self._find(key) is not None:
             return False
-        self._set(key, value)
+        self.set(key, value)
         return True
 
-    def _delete(self, key: bytes) -> None:
-        row = self.connection.execute("SELECT id FROM entries WHERE key = ?", (key,)).fetchone()
-        if row is not None:
-            self._remove(row[0])
+    def delete(self, key: bytes) -> None:
+        found = self._find(key)
+        if found is not None:
+            self._remove(key, found[0])
 
-    def _append(self, key: bytes, records: list[bytes]) -> int:
+    def append(self, key: bytes, records: Sequence[bytes]) -> int:
         if not records:
             found = self._find(key)
             return 0 if found is None else found[1]
         entry, before = self._written(key, len(records))
-        rows = [(entry, number, record) for number, record in enumerate(records, before + 1)]
-        self.connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
+        if len(records) == 1:
+            self._connection.execute("INSERT INTO records VALUES (?, ?, ?)", (entry, before + 1, records[0]))
+        else:
+            rows = ((entry, number, record) for number, record in enumerate(records, before + 1))
+            self._connection.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
         return before + len(records)
 
-    def _read(self, key: bytes, after: int) -> list[bytes]:
+    def read(self, key: bytes, after: int) -> list[bytes]:
         found = self._find(key)
         if found is None or found[1] <= after:
             return []
-        rows = self.connection.execute("SELECT record FROM records WHERE entry = ? AND number > ? ORDER BY number", (found[0], after))
+        rows = self._connection.execute("SELECT record FROM records WHERE entry = ? AND number > ? ORDER BY number", (found[0], after))
         return [record for (record,) in rows]
 
-    def _keys(self, prefix: bytes) -> list[bytes]:
-        # The first text behind all that begin with the prefix: no byte of UTF-8 is so large that it could not be one larger.
-        behind = prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"\xff"
-        query = f"SELECT key FROM entries WHERE key >= ? AND key < ? AND {_IS_THERE} ORDER BY key"  # noqa: S608 -- a constant
-        return [key for (key,) in self.connection.execute(query, (prefix, behind, self.now))]
+    def keys(self, prefix: bytes) -> list[bytes]:
+        query = f"SELECT key FROM items WHERE key >= ? AND key < ? AND {IS_THERE} ORDER BY key"  # noqa: S608 -- a constant
+        return [key for (key,) in self._connection.execute(query, (prefix, behind(prefix), self._state.now))]
+
+    def check(self, writes: Sequence[EncodedWrite]) -> None:
+        """Raise, if one of the writes is to be refused: by what there is before the first of them."""
+        for write in writes:
+            if write.kind == "append":
+                found = self._find(write.key)
+                held = 0 if found is None else found[1]
+                if held != write.after:
+                    raise refused("position", write.key, f"its journal holds {held} records, and not {write.after}")
+            elif write.kind == "expect":
+                is_so = self._find(write.key) is None if write.value is None else self.get(write.key) == write.value
+                if not is_so:
+                    raise refused("value", write.key, "its value is another one by now")
+
+    def write(self, writes: Sequence[EncodedWrite]) -> None:
+        """Do them, in their order, once they have been checked."""
+        for write in writes:
+            if write.kind == "append":
+                if write.records:
+                    self.append(write.key, write.records)
+            elif write.kind == "put":
+                assert write.value is not None
+                self.set(write.key, write.value, write.seconds)
+            elif write.kind == "remove":
+                self.delete(write.key)
+
+    def prune(self, older_than: float | None) -> int:
+        """Remove what is over, and the claims of owners that are gone on keys of which there is nothing. Returns how many keys there were."""
+        self._met.clear()
+        gone = "(coalesce(expires <= :now, 0) OR written <= :last)"
+        times = {"now": self._state.now, "last": -1.0 if older_than is None else self._state.now - older_than}
+        left = f"SELECT key FROM claims WHERE owner NOT IN (SELECT name FROM owners) AND key NOT IN (SELECT key FROM items WHERE NOT {gone})"  # noqa: S608 -- a constant
+        execute = self._connection.execute
+        (keys,) = execute(f"SELECT count(*) FROM (SELECT key FROM items WHERE {gone} UNION {left})", times).fetchone()  # noqa: S608 -- a constant
+        execute(f"DELETE FROM claims WHERE key IN ({left})", times)  # noqa: S608 -- a constant
+        for table in ("records", "contents"):
+            execute(f"DELETE FROM {table} WHERE entry IN (SELECT id FROM items WHERE {gone})", times)  # noqa: S608 -- a constant
+        execute(f"DELETE FROM items WHERE {gone}", times)  # noqa: S608 -- a constant
+        execute("DELETE FROM former_leases WHERE until <= :now", times)
+        return int(keys)
 
     def _find(self, key: bytes) -> tuple[int, int] | None:
-        """The number of an entry, and that of its records."""
-        row: tuple[int, int] | None = self.connection.execute(
-            f"SELECT id, records FROM entries WHERE key = ? AND {_IS_THERE}",  # noqa: S608 -- a constant
-            (key, self.now),
-        ).fetchone()
-        return row
+        """The number of an item, and that of its records."""
+        if key in self._met:
+            return self._met[key]
+        row = self._connection.execute("SELECT id, records, expires FROM items WHERE key = ?", (key,)).fetchone()
+        found: tuple[int, int] | None = None
+        if row is not None and row[2] is not None and row[2] <= self._state.now:
+            if self._state.writing:
+                self._remove(key, row[0])
+        elif row is not None:
+            found = (row[0], row[1])
+        self._met[key] = found
+        return found
 
-    def _written(self, key: bytes, more: int) -> tuple[int, int]:
-        """The entry of that key, which is written now and has so many records more, and how many it had before."""
-        expires = None if self._ttl is None else self.now + self._ttl
-        row = self.connection.execute("SELECT id, records, expires FROM entries WHERE key = ?", (key,)).fetchone()
-        if row is not None and row[2] is not None and row[2] <= self.now:
-            self._remove(row[0])
-            row = None
-        if row is None:
-            cursor = self.connection.execute(
-                "INSERT INTO entries (key, records, written, expires) VALUES (?, ?, ?, ?)",
-                (key, more, self.now, expires),
-            )
+    def _written(self, key: bytes, more: int, seconds: float | None = None) -> tuple[int, int]:
+        """The item of that key, which is written now and has so many records more, and how many it had before."""
+        now = self._state.now
+        lasts = self._ttl if seconds is None else seconds
+        expires = None if lasts is None else now + lasts
+        found = self._find(key)
+        if found is None:
+            cursor = self._connection.execute("INSERT INTO items (key, records, written, expires) VALUES (?, ?, ?, ?)", (key, more, now, expires))
             assert cursor.lastrowid is not None
-            return cursor.lastrowid, 0
-        entry, before, _expires = row
-        self.connection.execute("UPDATE entries SET records = ?, written = ?, expires = ? WHERE id = ?", (before + more, self.now, expires, entry))
-        return entry, before
+            found = (cursor.lastrowid, 0)
+        else:
+            self._connection.execute("UPDATE items SET records = ?, written = ?, expires = ? WHERE id = ?", (found[1] + more, now, expires, found[0]))
+        self._met[key] = (found[0], found[1] + more)
+        return found
 
-    def _remove(self, entry: int) -> None:
-        for statement in ("DELETE FROM records WHERE entry = ?", "DELETE FROM contents WHERE entry = ?", "DELETE FROM entries WHERE id = ?"):
-            self.connection.execute(statement, (entry,))
+    def _remove(self, key: bytes, entry: int) -> None:
+        for statement in ("DELETE FROM records WHERE entry = ?", "DELETE FROM contents WHERE entry = ?", "DELETE FROM items WHERE id = ?"):
+            self._connection.execute(statement, (entry,))
+        self._met[key] = None
 
-    # ---- leases
 
-    def _acquire(self, key: bytes, owner: bytes, seconds: float) -> bool:
-        row = self.connection.execute("SELECT owner, until FROM leases WHERE key = ?", (key,)).fetchone()
-        if row is not None and row[0] != owner and row[1] > self.now:
-            return False
-        self.connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (key, owner, self.now + seconds))
-        return True
+def behind(prefix: bytes) -> bytes:
+    """The first text behind all that begin so: no byte of UTF-8 is so large that it could not be one larger."""
+    return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"\xff"
 
-    def _renew(self, _first: bytes, keys: list[bytes], owner: bytes, seconds: float) -> list[bytes]:
-        statement = "UPDATE leases SET until = ? WHERE key = ? AND owner = ? AND until > ?"
-        return [key for key in keys if self.connection.execute(statement, (self.now + seconds, key, owner, self.now)).rowcount]
 
-    def _release(self, key: bytes, owner: bytes) -> None:
-        self.connection.execute("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
-
-    def _holder(self, key: bytes) -> bytes | None:
-        row = self.connection.execute("SELECT owner FROM leases WHERE key = ? AND until > ?", (key, self.now)).fetchone()
-        return None if row is None else row[0]
-
-    # ---- cleaning up
-
-    def _prune(self, _key: bytes, older_than: float | None) -> int:
-        last = -1.0 if older_than is None else self.now - older_than
-        gone = "expires <= :now OR written <= :last"
-        times = {"now": self.now, "last": last}
-        query = f"SELECT count(*) FROM (SELECT key FROM entries WHERE {gone} UNION SELECT key FROM leases WHERE until <= :now)"  # noqa: S608 -- a constant
-        (keys,) = self.connection.execute(query, times).fetchone()
-        for table in ("records", "contents"):
-            self.connection.execute(f"DELETE FROM {table} WHERE entry IN (SELECT id FROM entries WHERE {gone})", times)  # noqa: S608 -- a constant
-        self.connection.execute(f"DELETE FROM entries WHERE {gone}", times)  # noqa: S608 -- a constant
-        self.connection.execute("DELETE FROM leases WHERE until <= :now", times)
-        return int(keys)
+def refused(reason: str, key: bytes, why: str) -> WriteRefused:
+    name = key.decode("utf-8", "surrogatepass")
+    return WriteRefused(f"nothing was written for {name!r}: {why}.", reason=reason, key=name)
