@@ -1,24 +1,26 @@
 """The store in a Redis: for many machines, as durable as that Redis was set up to be.
 
-Owns: the connection, how a batch is put on the wire, and what the errors of `redis` mean. What happens in the server is in `redis_scripts.py`.
+Owns: the connection, what is asked of the server in which order, and what the errors of `redis` mean. What happens in the server is in `redis_scripts.py`,
+`redis_searches.py` and `redis_layout.py`; how it is put on the wire, in `redis_wire.py`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from ..errors import StoreError, UsageError
 from .arguments import time_to_live
-from .redis_scripts import BATCH, KEYS, PRUNE, PRUNED_AT_ONCE
+from .redis_layout import Newer, prepare
+from .redis_scripts import BATCH
+from .redis_searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS
+from .redis_wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
 from .store_thread import Operation, Trouble
 from .threaded_store import DrivenStore
 
 __all__ = ["RedisStore"]
 
-_VERSION: Final = 1
 _TIMEOUT: Final = 5.0  # seconds that the server may take to answer, or to be connected to
 _PATIENCE: Final = 5.0
 _LONGEST_PREFIX: Final = 200
@@ -68,16 +70,21 @@ class _Client(Protocol):
 class RedisStore(DrivenStore):
     """A store in a Redis, version 6 or newer; a single server or a primary, not a cluster.
 
-    `prefix` stands before all that it writes: stores with different ones know nothing of each other. `ttl`: the seconds for which a key is there after it was
-    last written; None: for ever. Leases go by the server's clock. When the server is away, what is asked waits for it for some seconds.
+    `prefix` stands before all that it writes: stores with different ones know nothing of each other, also if one begins with the other. `ttl`: the seconds for
+    which a key is there after it was last written; None: for ever. When the server is away, what is asked waits for it for some seconds.
+
+    Owners live by the server's clock. Nothing in a Redis proves that a process has ended: what a dead one had is free when its time is over, or when it is
+    revoked. A server that was emptied, or has lost its newest writes, does not know the owner, the claim or the journal's position that a write names, and refuses
+    it. `maxmemory-policy` has to be `noeviction`: what the server throws away by itself is lost; one that has no room left takes an operation as a whole or not
+    at all, and lets owners live on.
     """
 
     def __init__(self, url: str = "redis://localhost:6379/0", *, prefix: str = "understudy:", ttl: float | None = None) -> None:
         if not isinstance(url, str):
             msg = f"RedisStore: url is a {type(url).__name__}; give a text as redis://localhost:6379/0."
             raise UsageError(msg)
-        if not isinstance(prefix, str) or len(prefix.encode("utf-8", "surrogatepass")) > _LONGEST_PREFIX:
-            msg = f"RedisStore: prefix={prefix!r:.80} is no text of at most {_LONGEST_PREFIX} bytes."
+        if not isinstance(prefix, str) or len(prefix.encode("utf-8", "surrogatepass")) > _LONGEST_PREFIX or "\0" in prefix:
+            msg = f"RedisStore: prefix={prefix!r:.80} is no text of at most {_LONGEST_PREFIX} bytes, none of them NUL."
             raise UsageError(msg)
         self._prefix = prefix
         self._ttl = time_to_live("RedisStore", ttl)
@@ -104,20 +111,26 @@ class _Server:
         self._name = name
         self._url = url
         self._prefix = prefix
-        self._ttl = 0 if ttl is None else _milliseconds(ttl)
+        self._root = prefix + b"\0"
+        self._ttl = 0 if ttl is None else milliseconds(ttl)
         self._writer = os.urandom(16).hex()
+        self._epoch = 0  # the largest that was given here: a server that has lost it, and whose clock is behind, gives a larger one none the less
         self._client: _Client | None = None
         self._hash = sha1(BATCH.encode(), usedforsecurity=False).hexdigest()
         self._reads = {"get": self._get, "read": self._read, "holder": self._holder, "keys": self._keys}
+        self._searches = {"orphans": self._orphans, "prune": self._prune}
 
     def perform(self, batch: Sequence[Operation], number: int) -> None:
         client = self._open()
-        prunes = [operation for operation in batch if operation.name == "prune"]
+        searches = [operation for operation in batch if operation.name in self._searches]
         reads = [operation for operation in batch if operation.name in self._reads]
-        writes = [operation for operation in batch if operation.name not in self._reads and operation.name != "prune"]
+        writes = [operation for operation in batch if operation.name not in self._reads and operation.name not in self._searches]
         commands = [("EVALSHA", self._hash, 0, *self._words(writes, number))] if writes else []
         commands += [self._reads[operation.name](operation) for operation in reads]
         answers = self._send(client, commands)
+        if writes and _says(answers[0], "UNREADY"):
+            prepare(client, self._prefix)
+            answers[:1] = self._send(client, commands[:1])
         if writes:
             self._take(writes, answers.pop(0))
         for operation, answer in zip(reads, answers, strict=True):
@@ -125,8 +138,8 @@ class _Server:
                 self._fail(operation, answer)
             else:
                 operation.result = answer
-        for operation in prunes:
-            operation.result = self._prune(client, operation.arguments[0])
+        for operation in searches:
+            operation.result = self._searches[operation.name](client, operation)
 
     def judge(self, error: Exception) -> Trouble:
         return next((trouble for name, trouble, _advice in _ERRORS if _is(error, name)), Trouble.BATCH)
@@ -134,7 +147,7 @@ class _Server:
     def explain(self, error: Exception, operation: Operation) -> StoreError:
         key = f" of {operation.key.decode('utf-8', 'surrogatepass')!r}" if operation.key else ""
         advice = _ANSWERS.get(str(error).split(" ", 1)[0]) or next((advice for name, _trouble, advice in _ERRORS if _is(error, name)), None)
-        if isinstance(error, _Newer):
+        if isinstance(error, Newer):
             advice = "it was used by a newer version of understudy: update this one, or give the store another prefix"
         return StoreError(f"{self._name}.{operation.name}{key}: {str(error) or type(error).__name__}{f' ({advice})' if advice else ''}.")
 
@@ -147,7 +160,7 @@ class _Server:
         if self._client is None:
             client = _client(self._url)
             try:
-                _check_version(client, self._prefix + b"version")
+                prepare(client, self._prefix)
             except BaseException:
                 client.close()
                 raise
@@ -180,30 +193,21 @@ class _Server:
     def _words(self, writes: Sequence[Operation], number: int) -> list[object]:
         words: list[object] = [self._prefix, self._writer, number, self._ttl]
         for operation in writes:
-            arguments = operation.arguments
-            match operation.name:
-                case "append":
-                    mine = [operation.key, *arguments[0]]
-                case "renew":
-                    keys, owner, seconds = arguments
-                    mine = [owner, _milliseconds(seconds), *keys]
-                case "acquire":
-                    mine = [operation.key, arguments[0], _milliseconds(arguments[1])]
-                case _:
-                    mine = [operation.key, *arguments]
-            words += (operation.name, len(mine), *mine)
+            words += words_of(operation, self._epoch)
         return words
 
-    def _take(self, writes: Sequence[Operation], answer: Exception | Sequence[tuple[int, object]]) -> None:
+    def _take(self, writes: Sequence[Operation], answer: Exception | Sequence[tuple[int, Any]]) -> None:
         if isinstance(answer, Exception):
             raise answer
-        for operation, (well, result) in zip(writes, answer, strict=True):
-            if not well:
-                self._fail(operation, _refusal(result))
-            elif operation.name in ("acquire", "create"):
-                operation.result = result == 1
-            elif operation.name in ("append", "renew"):
-                operation.result = result
+        for operation, (how, found) in zip(writes, answer, strict=True):
+            if how == FAILED:
+                self._fail(operation, _refusal(found))
+            elif how == REFUSED:
+                operation.error = refusal(found)
+            else:
+                operation.result = answer_of(operation.name, found)
+                if operation.name == "claim" and found:
+                    self._epoch = max(self._epoch, found[0])
 
     def _fail(self, operation: Operation, error: Exception) -> None:
         operation.error = self.explain(error, operation)
@@ -212,41 +216,45 @@ class _Server:
     # ---- reads
 
     def _get(self, operation: Operation) -> tuple[object, ...]:
-        return ("GET", self._prefix + b"v:" + operation.key)
+        return ("GET", self._root + b"v:" + operation.key)
 
     def _read(self, operation: Operation) -> tuple[object, ...]:
-        return ("LRANGE", self._prefix + b"j:" + operation.key, operation.arguments[0], -1)
+        return ("LRANGE", self._root + b"j:" + operation.key, operation.arguments[0], -1)
 
     def _holder(self, operation: Operation) -> tuple[object, ...]:
-        return ("GET", self._prefix + b"l:" + operation.key)
+        return ("EVAL", HOLDER, 0, self._prefix, operation.key)
 
     def _keys(self, operation: Operation) -> tuple[object, ...]:
-        prefix = operation.key
-        behind = b"(" + prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"+"
-        return ("EVAL", KEYS, 0, self._prefix, b"[" + prefix, behind)
+        return ("EVAL", KEYS, 0, self._prefix, b"[" + operation.key, behind(operation.key))
 
-    def _prune(self, client: _Client, older_than: float | None) -> int:
-        age = -1 if older_than is None else int(older_than * 1000)
-        gone = 0
-        while True:
-            more: int = client.execute_command("EVAL", PRUNE, 0, self._prefix, age, PRUNED_AT_ONCE)
+    # ---- searches, in steps
+
+    def _orphans(self, client: _Client, operation: Operation) -> list[bytes]:
+        prefix, limit = operation.key, operation.arguments[0]
+        found: list[tuple[int, bytes]] = []
+        fresh, start = 0, b"[" + prefix
+        # Keys come sorted, and none has fewer attempts than none: with as many of these as are wanted, no later one is.
+        while start != b"(" and (limit is None or fresh < limit):
+            last, step = client.execute_command("EVAL", ORPHANS, 0, self._prefix, start, behind(prefix), AT_ONCE)
+            more = list(zip(step[1::2], step[::2], strict=True))
+            fresh += sum(1 for attempts, _key in more if not attempts)
+            found += more
+            start = b"(" + last
+        found.sort()
+        return [key for _attempts, key in found[:limit]]
+
+    def _prune(self, client: _Client, operation: Operation) -> int:
+        age = -1 if operation.arguments[0] is None else int(operation.arguments[0] * 1000)
+        gone, more = 0, AT_ONCE
+        while more == AT_ONCE:
+            more = client.execute_command("EVAL", PRUNE, 0, self._prefix, age, AT_ONCE)
             gone += more
-            if more < PRUNED_AT_ONCE:
-                return gone
-
-
-class _Newer(Exception):
-    """The data was written by a newer version."""
-
-
-def _check_version(client: _Client, key: bytes) -> None:
-    pipeline = client.pipeline(transaction=False)
-    pipeline.execute_command("SETNX", key, _VERSION)
-    pipeline.execute_command("GET", key)
-    _made, version = pipeline.execute()
-    if not version.isdigit() or int(version) > _VERSION:
-        msg = f"its data is of version {version.decode(errors='replace')}, and this one knows up to {_VERSION}"
-        raise _Newer(msg)
+        start = b"-"
+        while start != b"(":
+            last, more = client.execute_command("EVAL", PRUNE_CLAIMS, 0, self._prefix, start, AT_ONCE)
+            gone += more
+            start = b"(" + last
+        return gone
 
 
 def _client(url: str) -> _Client:
@@ -276,13 +284,13 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
-def _milliseconds(seconds: float) -> int:
-    return max(1, math.ceil(seconds * 1000))
-
-
 def _is(error: object, name: str) -> bool:
     """Whether it is of the client's class of that name, which is not imported for that."""
     return isinstance(error, Exception) and any(cls.__name__ == name and cls.__module__.startswith("redis.") for cls in type(error).__mro__)
+
+
+def _says(answer: object, word: str) -> bool:
+    return isinstance(answer, Exception) and str(answer).startswith(word)
 
 
 def _refusal(text: object) -> Exception:

@@ -1,80 +1,161 @@
-"""What runs inside of Redis for a `RedisStore`: a batch of operations as one step, and what is found by its key's beginning or its age.
+"""What runs inside of Redis for a `RedisStore`: a batch of operations as one step.
 
-Of each key there is `v:` with its value and `j:` with its journal; `l:` has a lease. `keys` has all keys, sorted as texts; `times` when each was written, and
-`expiry` when it ends, in milliseconds of the server's clock. `w:` has what each writer's last batch was answered, so that a batch whose answer was lost is not
-done twice.
+All of a store's keys begin with its root, which is its prefix and a NUL: no prefix has one, so no two roots begin alike. Of each key there is `v:` with its value
+and `j:` with its journal. `keys` has all keys, sorted as texts; `times` when each was written, and `expiry` when it ends, in milliseconds of the server's clock.
 
-Owns: the scripts. It knows nothing of the client.
+`o:` is there as long as an owner is alive, and for `GRACE` longer; `c:` is a claim: its owner, its epoch, how often it was taken; `claims` has the keys of all.
+`epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose answer was lost is not done twice.
+
+Owns: how values, journals, owners and claims are written. It knows nothing of the client.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BATCH", "KEYS", "PRUNE", "PRUNED_AT_ONCE"]
+__all__ = ["BATCH", "COMMON", "GRACE", "LAYOUT"]
 
-PRUNED_AT_ONCE: Final = 2000
-"""Of how many keys one call of `PRUNE` removes what there is: for so long the server does nothing else."""
+LAYOUT: Final = 2
+"""The version of all this."""
 
-_COMMON: Final = """
+GRACE: Final = 3_600_000
+"""The milliseconds for which an owner whose time is over is remembered. It is not alive then, but may say that it is again: prolonging what is there takes no
+memory, and so is not refused by a server that has none left."""
+
+COMMON: Final = (
+    f"""
+local GRACE, LAYOUT = {GRACE}, '{LAYOUT}'
+"""
+    + """
 local p = ARGV[1]
+local root = p .. '\\0'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+local living = {}
+local function alive(owner)
+  if living[owner] == nil then living[owner] = redis.call('PTTL', root .. 'o:' .. owner) > GRACE end
+  return living[owner]
+end
+
 local function forget(key)
-  redis.call('DEL', p .. 'v:' .. key, p .. 'j:' .. key)
-  redis.call('ZREM', p .. 'keys', key)
-  redis.call('ZREM', p .. 'times', key)
-  redis.call('ZREM', p .. 'expiry', key)
+  redis.call('UNLINK', root .. 'v:' .. key, root .. 'j:' .. key)
+  redis.call('ZREM', root .. 'keys', key)
+  redis.call('ZREM', root .. 'times', key)
+  redis.call('ZREM', root .. 'expiry', key)
+end
+
+local function unclaim(key)
+  redis.call('DEL', root .. 'c:' .. key)
+  redis.call('ZREM', root .. 'claims', key)
+end
+
+-- Whether there was a claim that no living owner has: it is gone then.
+local function unclaim_if_dead(key)
+  local owner = redis.call('HGET', root .. 'c:' .. key, 'owner')
+  if not owner or alive(owner) then return false end
+  unclaim(key)
+  return true
 end
 
 local function forget_until(index, score, most)
-  local gone = redis.call('ZRANGEBYSCORE', p .. index, '-inf', score, 'LIMIT', 0, most)
-  for _, key in ipairs(gone) do forget(key) end
+  local gone = redis.call('ZRANGEBYSCORE', root .. index, '-inf', score, 'LIMIT', 0, most)
+  for _, key in ipairs(gone) do
+    forget(key)
+    unclaim_if_dead(key)
+  end
   return #gone
 end
 """
+)
 
-# prefix, writer, number of the batch, time to live in ms or 0; then of each operation its name, how many arguments it has, and these.
-BATCH: Final = (
-    _COMMON
-    + """
-local number, ttl = tonumber(ARGV[3]), tonumber(ARGV[4])
-local done = redis.call('GET', p .. 'w:' .. ARGV[2])
-if done then
-  done = cmsgpack.unpack(done)
-  if done[1] == number then return done[2] end
-  if done[1] > number then return redis.error_reply('LATE this batch is over') end
+# What an operation looks at before it writes anything. What is refused is said as {reason, key, what there is, what was wanted}.
+_LOOKS: Final = """
+local function refused(reason, key, found, wanted) return {reason, key, found or '', wanted or ''} end
+
+-- The writes of an operation stand between two positions of ARGV: a kind, a key, and what the kind needs.
+local function check(at, last)
+  while at <= last do
+    local kind, key = ARGV[at], ARGV[at + 1]
+    if kind == 'append' then
+      local held = redis.call('LLEN', root .. 'j:' .. key)
+      if held ~= tonumber(ARGV[at + 2]) then return refused('position', key, held, ARGV[at + 2]) end
+      at = at + 4 + ARGV[at + 3]
+    elseif kind == 'expect' then
+      local value, same = redis.call('GET', root .. 'v:' .. key), nil
+      if ARGV[at + 2] == '1' then same = value == ARGV[at + 3] else same = not value and redis.call('EXISTS', root .. 'j:' .. key) == 0 end
+      if not same then return refused('value', key) end
+      at = at + 4
+    else
+      at = at + (kind == 'put' and 4 or 2)
+    end
+  end
 end
+"""
 
--- What ends is ended here as well, a few with each batch: the server removes values by itself, but not what leads to them.
-forget_until('expiry', now, 20)
-
-local function written(key)
-  redis.call('ZADD', p .. 'keys', 0, key)
-  redis.call('ZADD', p .. 'times', now, key)
-  local value, journal = p .. 'v:' .. key, p .. 'j:' .. key
-  if ttl > 0 then
-    redis.call('PEXPIRE', value, ttl)
-    redis.call('PEXPIRE', journal, ttl)
-    redis.call('ZADD', p .. 'expiry', now + ttl, key)
-  elseif redis.call('ZREM', p .. 'expiry', key) == 1 then
+# The server refuses a script's first write, if any, for want of memory, for a disk that is full, or because it is a replica; when one was taken, it takes all the
+# others. So an operation is written as a whole or not at all, if nothing of it can fail for other reasons: what could was looked at before.
+_WRITES: Final = """
+local function written(key, ms)
+  redis.call('ZADD', root .. 'keys', 0, key)
+  redis.call('ZADD', root .. 'times', now, key)
+  local value, journal = root .. 'v:' .. key, root .. 'j:' .. key
+  if ms > 0 then
+    redis.call('PEXPIRE', value, ms)
+    redis.call('PEXPIRE', journal, ms)
+    redis.call('ZADD', root .. 'expiry', now + ms, key)
+  elseif redis.call('ZREM', root .. 'expiry', key) == 1 then
     redis.call('PERSIST', value)
     redis.call('PERSIST', journal)
   end
 end
 
--- In each, the first write is the one that the server may refuse for want of memory: afterwards it refuses none.
+local function push(key, first, last)
+  local held
+  for start = first, last, 1000 do
+    held = redis.call('RPUSH', root .. 'j:' .. key, unpack(ARGV, start, math.min(start + 999, last)))
+  end
+  if held then written(key, ttl) end
+  return held
+end
+
+local function put(key, value, ms)
+  redis.call('SET', root .. 'v:' .. key, value, 'KEEPTTL')
+  written(key, ms)
+end
+
+local function write(at, last)
+  while at <= last do
+    local kind, key = ARGV[at], ARGV[at + 1]
+    if kind == 'append' then
+      local records = tonumber(ARGV[at + 3])
+      push(key, at + 4, at + 3 + records)
+      at = at + 4 + records
+    elseif kind == 'put' then
+      local ms = tonumber(ARGV[at + 3])
+      put(key, ARGV[at + 2], ms > 0 and ms or ttl)
+      at = at + 4
+    elseif kind == 'remove' then
+      forget(key)
+      at = at + 2
+    else
+      at = at + 4
+    end
+  end
+end
+"""
+
+# Each returns its answer, or nil and why it is refused.
+_OPERATIONS: Final = """
 local operations = {}
 
 function operations.set(at)
-  redis.call('SET', p .. 'v:' .. ARGV[at], ARGV[at + 1], 'KEEPTTL')
-  written(ARGV[at])
+  put(ARGV[at], ARGV[at + 1], ttl)
   return 1
 end
 
 function operations.create(at)
-  if redis.call('EXISTS', p .. 'v:' .. ARGV[at], p .. 'j:' .. ARGV[at]) > 0 then return 0 end
+  if redis.call('EXISTS', root .. 'v:' .. ARGV[at], root .. 'j:' .. ARGV[at]) > 0 then return 0 end
   return operations.set(at)
 end
 
@@ -83,73 +164,96 @@ function operations.delete(at)
   return 1
 end
 
-function operations.append(at, count)
-  local journal, last, held = p .. 'j:' .. ARGV[at], at + count - 1, nil
-  for first = at + 1, last, 1000 do
-    held = redis.call('RPUSH', journal, unpack(ARGV, first, math.min(first + 999, last)))
-  end
-  if held == nil then return redis.call('LLEN', journal) end
-  written(ARGV[at])
-  return held
+function operations.append(at, last)
+  return push(ARGV[at], at + 1, last) or redis.call('LLEN', root .. 'j:' .. ARGV[at])
 end
 
-function operations.acquire(at)
-  local lease = p .. 'l:' .. ARGV[at]
-  local owner = redis.call('GET', lease)
-  if owner and owner ~= ARGV[at + 1] then return 0 end
-  redis.call('SET', lease, ARGV[at + 1], 'PX', ARGV[at + 2])
+function operations.keep_alive(at)
+  local owner, ms = ARGV[at], ARGV[at + 1] + GRACE
+  living[owner] = nil
+  if ARGV[at + 2] == '0' then return redis.call('PEXPIRE', root .. 'o:' .. owner, ms) end
+  redis.call('SET', root .. 'o:' .. owner, 1, 'PX', ms)
   return 1
 end
 
-function operations.renew(at, count)
-  local own = {}
-  for position = at + 2, at + count - 1 do
-    local lease = p .. 'l:' .. ARGV[position]
-    if redis.call('GET', lease) == ARGV[at] then
-      redis.call('PEXPIRE', lease, ARGV[at + 1])
-      own[#own + 1] = ARGV[position]
-    end
-  end
-  return own
-end
-
-function operations.release(at)
-  local lease = p .. 'l:' .. ARGV[at]
-  if redis.call('GET', lease) == ARGV[at + 1] then redis.call('DEL', lease) end
+function operations.revoke(at)
+  living[ARGV[at]] = nil
+  redis.call('DEL', root .. 'o:' .. ARGV[at])
   return 1
 end
 
+function operations.claim(at, last)
+  local key, owner, former, least = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local claim = root .. 'c:' .. key
+  local held = redis.call('HMGET', claim, 'owner', 'attempts')
+  if held[1] and held[1] ~= owner and alive(held[1]) then return 0 end
+  -- A lease of the version before this one is where it was, and ends by itself.
+  if former ~= '' and redis.call('EXISTS', root .. 'former') == 1 and redis.call('EXISTS', p .. 'l:' .. former) == 1 then return 0 end
+  if not alive(owner) then return nil, refused('owner', key, owner) end
+  local wrong = check(at + 4, last)
+  if wrong then return nil, wrong end
+  -- The clock, so that no epoch is given twice by a server that has lost the last one. Numbers of a script are exact up to 2^53 microseconds, in the year 2255.
+  local epoch = math.max((redis.call('GET', root .. 'epoch') or 0) + 1, least + 1, clock[1] * 1000000 + clock[2])
+  local attempts = (held[2] or 0) + 1
+  local text = string.format('%.0f', epoch)
+  redis.call('SET', root .. 'epoch', text)
+  redis.call('HSET', claim, 'owner', owner, 'epoch', text, 'attempts', attempts)
+  redis.call('ZADD', root .. 'claims', 0, key)
+  write(at + 4, last)
+  return {epoch, attempts}
+end
+
+function operations.commit(at, last)
+  local key, owner, epoch = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  if epoch ~= '' then
+    local held = redis.call('HMGET', root .. 'c:' .. key, 'owner', 'epoch')
+    if held[1] ~= owner or held[2] ~= epoch then return nil, refused('epoch', key, held[1]) end
+    if not alive(owner) then return nil, refused('owner', key, owner) end
+  end
+  local wrong = check(at + 4, last)
+  if wrong then return nil, wrong end
+  write(at + 4, last)
+  if epoch ~= '' and ARGV[at + 3] ~= 'keep' then unclaim(key) end
+  return 1
+end
+"""
+
+# prefix, writer, number of the batch, time to live in ms or 0; then of each operation its name, how many arguments it has, and these.
+BATCH: Final = (
+    COMMON
+    + """
+-- It may have been emptied, or be another server than a moment ago; or a newer version may have taken over.
+if redis.call('GET', root .. 'version') ~= LAYOUT then return redis.error_reply('UNREADY this prefix is to be looked at first') end
+
+local number, ttl = tonumber(ARGV[3]), tonumber(ARGV[4])
+local done = redis.call('GET', root .. 'w:' .. ARGV[2])
+if done then
+  done = cmsgpack.unpack(done)
+  if done[1] == number then return done[2] end
+  if done[1] > number then return redis.error_reply('LATE this batch is over') end
+end
+
+-- What ends is ended here as well, a few with each batch: the server removes values by itself, but not what leads to them.
+forget_until('expiry', now, 20)
+"""
+    + _LOOKS
+    + _WRITES
+    + _OPERATIONS
+    + """
 local answers, at = {}, 5
 while at <= #ARGV do
   local count = tonumber(ARGV[at + 1])
-  local well, answer = pcall(operations[ARGV[at]], at + 2, count)
-  if not well then answer = type(answer) == 'table' and answer.err or tostring(answer) end
-  answers[#answers + 1] = {well and 1 or 0, answer}
+  local well, answer, why = pcall(operations[ARGV[at]], at + 2, at + 1 + count)
+  if not well then
+    answers[#answers + 1] = {0, type(answer) == 'table' and answer.err or tostring(answer)}
+  elseif why then
+    answers[#answers + 1] = {2, why}
+  else
+    answers[#answers + 1] = {1, answer}
+  end
   at = at + 2 + count
 end
-redis.pcall('SET', p .. 'w:' .. ARGV[2], cmsgpack.pack({number, answers}), 'PX', 3600000)
+redis.pcall('SET', root .. 'w:' .. ARGV[2], cmsgpack.pack({number, answers}), 'PX', 3600000)
 return answers
-"""
-)
-
-# prefix; the first text that is wanted, and the first behind it, as ZRANGEBYLEX has them
-KEYS: Final = (
-    _COMMON
-    + """
-while forget_until('expiry', now, 1000) == 1000 do end
-return redis.call('ZRANGEBYLEX', p .. 'keys', ARGV[2], ARGV[3])
-"""
-)
-
-# prefix; the age in ms from which on a key goes, or -1; how many at most
-PRUNE: Final = (
-    _COMMON
-    + """
-local most = tonumber(ARGV[3])
-local gone = forget_until('expiry', now, most)
-if gone < most and tonumber(ARGV[2]) >= 0 then
-  gone = gone + forget_until('times', now - ARGV[2], most - gone)
-end
-return gone
 """
 )

@@ -1,0 +1,78 @@
+"""What is found in Redis by its key's beginning or its age: scripts that go through many keys, in steps.
+
+The server does nothing else while a script runs, so that none of them looks at more than `AT_ONCE` keys in one call: the caller goes on where it ended.
+
+Owns: these scripts. It knows nothing of the client.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .redis_scripts import COMMON
+
+__all__ = ["AT_ONCE", "HOLDER", "KEYS", "ORPHANS", "PRUNE", "PRUNE_CLAIMS"]
+
+AT_ONCE: Final = 1000
+
+# prefix; key
+HOLDER: Final = (
+    COMMON
+    + """
+local owner = redis.call('HGET', root .. 'c:' .. ARGV[2], 'owner')
+return owner and alive(owner) and owner
+"""
+)
+
+# prefix; the first text that is wanted, and the first behind it, as ZRANGEBYLEX has them
+KEYS: Final = (
+    COMMON
+    + """
+while forget_until('expiry', now, 1000) == 1000 do end
+return redis.call('ZRANGEBYLEX', root .. 'keys', ARGV[2], ARGV[3])
+"""
+)
+
+# prefix; from where to where, as above; how many at most. Returns the last key that was looked at, or '' behind the last of all; and keys and attempts in turn.
+ORPHANS: Final = (
+    COMMON
+    + """
+local most = tonumber(ARGV[4])
+local keys = redis.call('ZRANGEBYLEX', root .. 'keys', ARGV[2], ARGV[3], 'LIMIT', 0, most)
+local found = {}
+for _, key in ipairs(keys) do
+  local held = redis.call('HMGET', root .. 'c:' .. key, 'owner', 'attempts')
+  if not (held[1] and alive(held[1])) and redis.call('EXISTS', root .. 'v:' .. key) == 1 then
+    found[#found + 1] = key
+    found[#found + 1] = tonumber(held[2] or 0)
+  end
+end
+return {#keys == most and keys[most] or '', found}
+"""
+)
+
+# prefix; the age in ms from which on a key goes, or -1; how many at most
+PRUNE: Final = (
+    COMMON
+    + """
+local most = tonumber(ARGV[3])
+local gone = forget_until('expiry', now, most)
+if gone < most and tonumber(ARGV[2]) >= 0 then
+  gone = gone + forget_until('times', now - ARGV[2], most - gone)
+end
+return gone
+"""
+)
+
+# prefix; from where on, as above; how many at most. Returns as ORPHANS the last key that was looked at; and how many claims of nothing, by no living owner, went.
+PRUNE_CLAIMS: Final = (
+    COMMON
+    + """
+local most, gone = tonumber(ARGV[3]), 0
+local keys = redis.call('ZRANGEBYLEX', root .. 'claims', ARGV[2], '+', 'LIMIT', 0, most)
+for _, key in ipairs(keys) do
+  if redis.call('EXISTS', root .. 'v:' .. key, root .. 'j:' .. key) == 0 and unclaim_if_dead(key) then gone = gone + 1 end
+end
+return {#keys == most and keys[most] or '', gone}
+"""
+)
