@@ -315,10 +315,10 @@ class Runner:
         """Start the run, on the system's loop."""
         if system is not self.system:
             event_log.record.when_finished(partial(_release, system))
-        ref = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
+        cell = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
         if opening is not None:
-            send_now(ref, Open())
-        return ref
+            send_now(cell, Open())
+        return cell.own_ref()
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import WRAPPER_ASSIGNMENTS, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -283,7 +282,9 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options])
     The model is told the function's name, its docstring and its signature. A parameter annotated with `ToolContext` receives the context instead.
     A parameter without annotation takes any JSON value, which no strict schema can say: the tool is then shown as not strict.
     """
-    local_names = sys._getframe(1).f_locals
+    frame = inspect.currentframe()
+    caller = None if frame is None else frame.f_back
+    local_names = {} if caller is None else caller.f_locals
     if function is None:
         return lambda given: _make(given, local_names, options)
     return _make(function, local_names, options)

@@ -20,6 +20,7 @@ from .envelope import MailboxSettings
 from .future import ActorFuture
 from .mailbox import Mailbox
 from .messages import StopRequest
+from .ref import cell_of
 from .supervision import Directive, Stop, Supervision
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .host import Host
     from .ref import ActorRef
 
-__all__ = ["Actor", "ThreadActor"]
+__all__ = ["Actor", "ThreadActor", "construct", "start_loop"]
 
 A = TypeVar("A", bound="Actor")
 
@@ -73,7 +74,7 @@ class Actor(pykka.Actor):
     use_daemon_thread: ClassVar[bool] = True
     """Whether the program may exit while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped first. Read at the spawn."""
 
-    _traits: ClassVar[Traits]
+    __actor_traits__: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -82,7 +83,7 @@ class Actor(pykka.Actor):
 
     @classmethod
     def _set_traits(cls) -> None:
-        cls._traits = Traits(
+        cls.__actor_traits__ = Traits(
             has_on_start=cls.on_start is not Actor.on_start,
             has_on_stop=cls.on_stop is not Actor.on_stop,
             has_on_failure=cls.on_failure is not Actor.on_failure,
@@ -100,18 +101,6 @@ class Actor(pykka.Actor):
             raise UsageError(msg)
         self._cell: Cell = cell
         cell.actor = self  # set this early so that the user's `__init__` can make a proxy to the actor itself
-
-    @classmethod
-    def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
-        """Make the instance for a cell."""
-        outer, _birth.cell = _birth.cell, cell
-        try:
-            actor = cls(*args, **kwargs)
-        finally:
-            unclaimed, _birth.cell = _birth.cell, outer
-        if unclaimed is not None:
-            raise UsageError(_forgotten(cls), actor=cell.path)
-        return actor
 
     def __getattr__(self, name: str) -> Any:
         if name == "_cell":
@@ -192,7 +181,7 @@ class Actor(pykka.Actor):
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
         """Stop watching. A `Terminated` that is already in the mailbox still arrives."""
-        watching.unwatch(self._cell, ref._cell)
+        watching.unwatch(self._cell, cell_of(ref))
 
     # --- what an actor may override; each may be `def` or `async def` ---
 
@@ -219,10 +208,27 @@ class Actor(pykka.Actor):
         If it raises, the child is stopped and this actor has failed.
         """
         del error
-        return ref._cell.supervision or Stop()
+        return cell_of(ref).supervision or Stop()
 
 
 Actor._set_traits()
+
+
+def construct(cell: Cell) -> Actor:
+    """Make the instance for a cell."""
+    outer, _birth.cell = _birth.cell, cell
+    try:
+        actor = cell.actor_class(*cell.args, **(cell.kwargs or {}))
+    finally:
+        unclaimed, _birth.cell = _birth.cell, outer
+    if unclaimed is not None:
+        raise UsageError(_forgotten(cell.actor_class), actor=cell.path)
+    return actor
+
+
+def start_loop(actor: Actor) -> None:
+    """Call pykka's hook, by which an instance that is in its place begins to take messages."""
+    actor._start_actor_loop()
 
 
 class ThreadActor(Actor):

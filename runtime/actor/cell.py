@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
 from . import lifecycle, watching
+from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
@@ -161,9 +162,8 @@ class Cell(ABC):
         return self.context
 
     def build(self) -> Actor:
-        """Make the instance, in the calling thread."""
-        self.actor = actor = self.actor_class._construct(self, self.args, self.kwargs or {})
-        return actor
+        """Make the instance, in the calling thread. It sets `actor` itself."""
+        return construct(self)
 
     @abstractmethod
     def begin(self) -> None:
@@ -286,7 +286,7 @@ class Cell(ABC):
         self.phase = phase
         system = self.system
         system.running[self] = None
-        self.task = asyncio.Task(coro, loop=system.loop, name=self.actor_class._traits.task_name, context=self.task_context)
+        self.task = asyncio.Task(coro, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.task_context)
         if self.mailbox.leave():
             system.dispatcher.attend(self)
 

@@ -55,7 +55,7 @@ class LoopCell(Cell):
     __slots__ = ()
 
     def begin(self) -> None:
-        if not self.actor_class._traits.has_on_start:
+        if not self.actor_class.__actor_traits__.has_on_start:
             self.phase = OPEN
             if not self.mailbox.come_back():
                 return

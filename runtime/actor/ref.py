@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .actor import Actor
     from .cell import Cell
 
-__all__ = ["ActorRef"]
+__all__ = ["ActorRef", "cell_of"]
 
 A = TypeVar("A", bound="Actor")
 
@@ -350,6 +350,11 @@ class StoppedEvent:
         except AskTimeout:
             return False
         return True
+
+
+def cell_of(ref: ActorRef[A]) -> Cell:
+    """The cell behind a ref. For this package only."""
+    return ref._cell
 
 
 def _time_out(future: asyncio.Future[Any], error: Callable[[str, Any, float | None], AskTimeout], cell: Cell, message: Any, timeout: float) -> None:

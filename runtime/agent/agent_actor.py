@@ -32,7 +32,7 @@ from .run_context import RunContext
 from .run_messages import AgentEnded, Emitted
 
 if TYPE_CHECKING:
-    from ..actor.ref import ActorRef
+    from ..actor.loop_cell import LoopCell
 
 __all__ = ["AgentActor"]
 
@@ -42,7 +42,7 @@ class AgentActor(Actor):
 
     __slots__ = ("_context", "_door", "_invocation", "_supervisor")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], streaming: bool) -> None:  # noqa: FBT001 -- for speed
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, streaming: bool) -> None:  # noqa: FBT001 -- for speed
         super().__init__()
         self._invocation = invocation
         self._supervisor = supervisor

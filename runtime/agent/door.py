@@ -29,7 +29,7 @@ from .tree import Node
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from ..actor.ref import ActorRef
+    from ..actor.loop_cell import LoopCell
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -53,7 +53,7 @@ class AgentDoor:
 
     __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "_system", "input", "invocation", "is_over", "last_cast", "run", "streaming")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: Host, *, streaming: bool) -> None:
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, system: Host, *, streaming: bool) -> None:
         self.invocation = invocation
         self._supervisor = supervisor
         self._system = system
@@ -99,7 +99,7 @@ class AgentDoor:
 
     def is_alive(self) -> bool:
         """Whether the run has not ended."""
-        return self._supervisor.is_alive()
+        return self._supervisor.mailbox.is_open
 
     # --- events ---
 
@@ -117,7 +117,7 @@ class AgentDoor:
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
         with contextlib.suppress(ActorDeadError):
-            self._supervisor.tell(EmittedNoWait(self.invocation, event, shown))
+            self._supervisor.own_ref().tell(EmittedNoWait(self.invocation, event, shown))
 
     def note_interrupt(
         self, info: Any, state: Any, tool: AddressStep | None = None, *, approval: bool = False, earlier: tuple[Any, ...] = ()
@@ -224,7 +224,7 @@ class AgentDoor:
         except asyncio.CancelledError:
             request.reply.cancel()
             with contextlib.suppress(ActorDeadError):
-                self._supervisor.tell(CancelCast(request.reply, self._system.loop.create_future()))
+                self._supervisor.own_ref().tell(CancelCast(request.reply, self._system.loop.create_future()))
             raise
 
     async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:

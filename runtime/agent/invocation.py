@@ -254,16 +254,16 @@ class Invocation:
     def interrupted(self, info: Any, tool: AddressStep | None = None) -> InterruptContext:
         """What it, or a tool call of its own, waits for, with the chain of agents around it."""
         if tool is not None:
-            return InterruptContext(new_id(), (*self.address, tool), info, parent=self._enclosing())
+            return InterruptContext(new_id(), (*self.address, tool), info, parent=self.as_enclosing())
         parent = self.assignment.parent
-        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent._enclosing())
+        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent.as_enclosing())
 
-    def _enclosing(self) -> InterruptContext:
+    def as_enclosing(self) -> InterruptContext:
         """This agent as a link of that chain."""
         parent = self.assignment.parent
         if parent is not None and self.assignment.cast_key == INNER:
-            return parent._enclosing()
-        outer = None if parent is None else parent._enclosing()
+            return parent.as_enclosing()
+        outer = None if parent is None else parent.as_enclosing()
         return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)
 
 

@@ -17,7 +17,7 @@ __all__ = ["check_spawn"]
 
 def check_spawn(actor_class: Any, name: Any, mailbox: Any, supervision: Any) -> Traits:
     """Raise if no actor can be spawned with these arguments. Returns the traits of its class."""
-    traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
+    traits = getattr(actor_class, "__actor_traits__", None)  # as good as issubclass(), which takes a microsecond for an abstract class
     if type(traits) is not Traits or not isinstance(actor_class, type):
         msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
         raise UsageError(msg)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor
+from ..actor.actor import Actor, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.future import ActorFuture
@@ -255,14 +255,15 @@ class ActorSystem:
             parent,
         )
 
-    def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
-        """Spawn an actor of this package, whose mailbox needs no bound. It is not in pykka's registry."""
+    def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
+        """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
         if self._refuses:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
             self.check()
         cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
-        return self._admit(cell, parent, listed=False)
+        self._admit(cell, parent, listed=False)
+        return cell
 
     def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
         """Make the instance, put it into the tree, and let messages in."""
@@ -273,7 +274,7 @@ class ActorSystem:
         except BaseException:
             self.on_loop(lifecycle.abandon, cell)
             raise
-        actor._start_actor_loop()
+        start_loop(actor)
         return ref
 
     def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
