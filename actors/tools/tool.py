@@ -39,9 +39,9 @@ class ToolArgumentsError(ToolError):
 
 
 class _Arguments(Protocol):
-    schema: dict[str, Any]
+    schema: dict[str, object]
 
-    def parse(self, text: str) -> Any: ...
+    def parse(self, text: str) -> object: ...
 
 
 class Tool:
@@ -74,7 +74,7 @@ class Tool:
         *,
         name: str,
         description: str = "",
-        parameters: Mapping[str, Any] | type | None = None,
+        parameters: Mapping[str, object] | type | None = None,
         call: Callable[[ToolContext, Any], object],
         strict: bool = True,
         return_directly: bool = False,
@@ -123,7 +123,7 @@ class Tool:
             known = self.__dict__.setdefault("_spec", self._make_spec())
         return known
 
-    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+    async def invoke(self, context: ToolContext, arguments: str) -> object:
         """Call it with the arguments in that JSON text. Returns what it returns; raises `ToolArgumentsError`, or what it raises."""
         value = self._parse(arguments)
         result = await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value)
@@ -232,14 +232,14 @@ class FunctionTool(Tool, Generic[P, R]):
         result: R = self.__dict__["_function"](*args, **kwargs)
         return result
 
-    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+    async def invoke(self, context: ToolContext, arguments: str) -> object:
         values = self._parse(arguments)
         own = self.__dict__
         signature: Signature = own["_signature"]
         for key in signature.contexts:
             values[key] = context
         function = own["_function"]
-        args: list[Any] = []
+        args: list[object] = []
         if signature.positional:
             args, values = self._arguments.ordered(values)
         # Bound here, so that an argument may be called `function` without meeting a parameter of run_blocking.
@@ -293,7 +293,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options])
 _OPTIONS: Final = _Options.__optional_keys__
 
 
-def _make(function: Callable[P, R], local_names: Mapping[str, Any], options: _Options) -> FunctionTool[P, R]:
+def _make(function: Callable[P, R], local_names: Mapping[str, object], options: _Options) -> FunctionTool[P, R]:
     if isinstance(function, Tool):
         msg = f"tool {function.name}: it is a tool already."
         raise UsageError(msg)

@@ -136,11 +136,11 @@ class Invocation:
 
     # --- its state ---
 
-    state: dict[str, Any] | None = None
+    state: dict[str, object] | None = None
     """The agent's own; made when it is first read."""
     notes: dict[str, Any] | None = None
     """What the agents of this package note for themselves: the state is the user's."""
-    saved: tuple[dict[str, Any] | None, dict[str, Any] | None] = (None, None)
+    saved: tuple[dict[str, object] | None, dict[str, object] | None] = (None, None)
     """State and notes as of its last step, if it may have to continue from there."""
     steps: dict[str, Any] | None = None
     """Results of `context.step`."""

@@ -292,7 +292,7 @@ class RunSupervisor(Actor):
         contexts = self._log.release_deferred(problem)
         self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
 
-    def _image(self, ahead: int) -> dict[str, Any] | None:
+    def _image(self, ahead: int) -> dict[str, object] | None:
         """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
         persistence = self._log.persistence
         if persistence is None or persistence.journal is not None:
@@ -301,7 +301,7 @@ class RunSupervisor(Actor):
 
     # --- leaving ---
 
-    def _leave(self, effects: Effects) -> Any:
+    def _leave(self, effects: Effects) -> object:
         if has_last_words(self._log):
             return self._carry_out(effects)
         self._record.advance(RunPhase.KEEPING)

@@ -98,7 +98,7 @@ class ActorSystem:
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads)
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: set[asyncio.Task[object]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
         self._stopped: asyncio.Event | None = None
@@ -176,7 +176,7 @@ class ActorSystem:
         """All actors, parents before children."""
         return list(walk(self))
 
-    def make_future(self) -> ActorFuture[Any]:
+    def make_future(self) -> ActorFuture[object]:
         """A future for a reply that this system's loop will bring."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
 
@@ -197,7 +197,7 @@ class ActorSystem:
             for tell in cell.ended or ():
                 tell(True)
 
-    def locks(self) -> tuple[Any, ...]:
+    def locks(self) -> tuple[object, ...]:
         """All locks of this system."""
         return self.lock, self.monitor.lock
 
@@ -235,8 +235,8 @@ class ActorSystem:
         self,
         parent: Cell | None,
         actor_class: type[A],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         *,
         name: str | None,
         supervision: Supervision | None,
@@ -371,13 +371,13 @@ class ActorSystem:
         """Run a blocking function in one of the worker threads, with the caller's context variables."""
         return await self.workers.run(function, *args, **kwargs)
 
-    def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
+    def run_task(self, coro: Coroutine[object, None, object], name: str, context: contextvars.Context) -> None:
         """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
         task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
+    def on_loop(self, function: Callable[..., object], *args: object) -> bool:
         """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""
         if get_ident() == self.dispatcher.thread:
             function(*args)

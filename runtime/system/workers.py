@@ -90,7 +90,7 @@ class Workers:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+def _call(function: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, object]) -> T:
     try:
         return function(*args, **kwargs)
     except StopIteration as stopped:  # futures refuse it, and the caller would wait for ever
