@@ -7,8 +7,8 @@ The cells (`loop_cell.py`, `thread_cell.py`) run it: this file must never handle
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 import pykka
 
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
     from .cell import Cell
     from .host import Host
-    from .ref import ActorRef
+    from .ref import ActorRef, StoppedEvent
 
 __all__ = ["Actor", "ThreadActor", "construct", "start_loop"]
 
 A = TypeVar("A", bound="Actor")
+P = ParamSpec("P")
+_Rule: TypeAlias = Supervision | None
+_Box: TypeAlias = MailboxSettings | None
 
 
 class Traits(NamedTuple):
@@ -77,7 +80,7 @@ class Actor(pykka.Actor):
     __actor_traits__: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._set_traits()
 
@@ -92,7 +95,7 @@ class Actor(pykka.Actor):
             task_name=cls.__qualname__,
         )
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *_args: object, **_kwargs: object) -> None:
         cell, _birth.cell = _birth.cell, None
         if cell is None or cell.actor_class is not type(self):
             _birth.cell = cell
@@ -109,7 +112,7 @@ class Actor(pykka.Actor):
         raise AttributeError(msg, name=name, obj=self)
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
+    def start(cls, *args: object, **kwargs: object) -> ActorRef[Self]:
         """Spawn a root actor, as in pykka, in the current system: that of the running loop, of the enclosing `in_thread()` block, or the default one."""
         return current_system().spawn(cls, *args, **kwargs)
 
@@ -120,7 +123,7 @@ class Actor(pykka.Actor):
         return Mailbox()
 
     @staticmethod
-    def _create_future() -> ActorFuture[Any]:
+    def _create_future() -> ActorFuture[object]:
         return ActorFuture()
 
     def _start_actor_loop(self) -> None:
@@ -140,7 +143,7 @@ class Actor(pykka.Actor):
         return self._cell.mailbox
 
     @property
-    def actor_stopped(self) -> Any:  # type: ignore[override]
+    def actor_stopped(self) -> StoppedEvent:  # type: ignore[override]
         return self.actor_ref.actor_stopped
 
     @property
@@ -163,17 +166,26 @@ class Actor(pykka.Actor):
         """Stop this actor when the current handler has ended, before any queued message. Does not wait."""
         self._cell.post_control(StopRequest(), seal=True)
 
-    def spawn(
+    # Without one of its own options, a spawn checks its arguments against the actor's `__init__`. No signature can say both.
+    @overload
+    def spawn(self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, name: str | None, supervision: _Rule = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, supervision: _Rule, name: str | None = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, mailbox: _Box, name: str | None = ..., supervision: _Rule = ..., **kwargs: object) -> ActorRef[A]: ...
+    def spawn(  # type: ignore[misc]  # an `__init__` with a parameter that is named as one of these cannot be given it
         self,
-        actor_class: type[A],
-        *args: Any,
+        actor_class: Callable[..., A],
+        *args: object,
         name: str | None = None,
-        supervision: Supervision | None = None,
-        mailbox: MailboxSettings | None = None,
-        **kwargs: Any,
+        supervision: _Rule = None,
+        mailbox: _Box = None,
+        **kwargs: object,
     ) -> ActorRef[A]:
         """Spawn a child: this actor supervises it, and stops after it."""
-        return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
+        return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Receive `Terminated(ref, reason)`, once, when that actor ends; immediately if it has already ended."""
