@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +46,7 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds since some instant, never going back, for measuring and deciding."""
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer:
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer:
         """Call `callback(*args)` on the loop, `delay` seconds from now."""
 
 
@@ -67,5 +67,5 @@ class LoopClock:
     def boottime(self) -> float:
         return boottime()
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer:
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer:
         return self._loop.call_later(delay, callback, *args)

@@ -131,11 +131,11 @@ class Runner:
         *,
         checkpoint_id: str | None = None,
         session_id: str | None = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
-        context: Any = None,
+        context: object = None,
     ) -> Run:
         """Run with these messages. It starts now, if an event loop is running here, and else at its first use.
 
@@ -185,11 +185,11 @@ class Runner:
         turn: Turn,
         *,
         checkpoint_id: str | None = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
-        context: Any = None,
+        context: object = None,
     ) -> Run:
         own = self._context(turn.session_id, session_values, options, context)
         return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout)
@@ -197,14 +197,14 @@ class Runner:
     def resume(
         self,
         checkpoint_id: str,
-        targets: Mapping[str, Any] | None = None,
+        targets: Mapping[str, object] | None = None,
         *,
-        data: Any = None,
+        data: object = None,
         tool_options: OptionsLike = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         timeout: float | None = None,
-        context: Any = None,
+        context: object = None,
     ) -> Run:
         """Go on with a run that was interrupted or cancelled. Without `targets`, every interrupt is answered: with `data`, or without anything.
 
@@ -246,7 +246,7 @@ class Runner:
 
     # --- making ---
 
-    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None) -> RunContext:
+    def _context(self, session_id: str | None, session_values: Mapping[str, object] | None, options: OptionsLike, users: object = None) -> RunContext:
         context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
         context.skip_transfers = self.skip_transfer_messages
         context.handoff_input_filter = self.handoff_input_filter
@@ -321,10 +321,10 @@ class Runner:
         """Start the run, on the system's loop."""
         if system is not self.system:
             event_log.record.when_finished(partial(_release, system))
-        ref = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
+        cell = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
         if opening is not None:
-            send_now(ref, Open())
-        return ref
+            send_now(cell, Open())
+        return cell.own_ref()
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:

@@ -53,7 +53,7 @@ class Setup:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool
-        self.everywhere: Mapping[Any, Sequence[Any]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
+        self.everywhere: Mapping[Any, Sequence[object]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
         handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
         self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)
         tools |= {name: HandoffCall(handoff, self.rules, agent.name) for name, handoff in handoffs.items() if handoff.mode == "call"}

@@ -52,7 +52,7 @@ class ToolPolicy:
     direct: frozenset[str]  # after a call of one of these, the model is not called again
     raises: bool  # whether an error of a tool is the agent's, instead of being told to the model
     parallel: bool
-    unknown: Callable[..., Any] | None
+    unknown: Callable[..., object] | None
     wrappers: Sequence[Middleware]
     exit_name: str | None  # the tool whose success ends the run
     handoffs: Mapping[str, Handoff]
@@ -292,7 +292,7 @@ class Round:
         finally:
             call_door.end()
 
-    async def _unknown(self, call: ToolCall) -> Any:
+    async def _unknown(self, call: ToolCall) -> object:
         if self._policy.unknown is not None:
             return await maybe_await(self._policy.unknown(call.name, call.arguments))
         names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
@@ -300,18 +300,18 @@ class Round:
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
         raise ToolError(msg, agent=self._door.agent_name, message=call)
 
-    async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> Any:
-        async def innermost(given: ToolCall) -> Any:
+    async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> object:
+        async def innermost(given: ToolCall) -> object:
             return await _call(context, tool, given)
 
-        work: Callable[[ToolCall], Awaitable[Any]] = innermost
+        work: Callable[[ToolCall], Awaitable[object]] = innermost
         for middleware in reversed(self._policy.wrappers):
             work = _around(middleware, context, work)
         return await work(call)
 
 
-def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[Any]]) -> Callable[[ToolCall], Awaitable[Any]]:
-    async def outer(call: ToolCall) -> Any:
+def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[object]]) -> Callable[[ToolCall], Awaitable[object]]:
+    async def outer(call: ToolCall) -> object:
         return await maybe_await(middleware.wrap_tool(context, call, inner))
 
     return outer
@@ -321,7 +321,7 @@ def _close(work: Any, _task: object) -> None:
     work.close()
 
 
-async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
+async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     """Call the tool, as often and as long as it may. Arguments that are not valid do not become so by trying again."""
     if not tool.retries and tool.timeout is None:
         return await tool.invoke(context, call.arguments)
@@ -338,7 +338,7 @@ async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
                 raise
 
 
-async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
+async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     if tool.timeout is None:
         return await tool.invoke(context, call.arguments)
     limit = asyncio.timeout(tool.timeout)

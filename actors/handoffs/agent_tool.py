@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentTool"]
 
-_REQUEST: Final[dict[str, Any]] = {
+_REQUEST: Final[dict[str, object]] = {
     "type": "object",
     "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
     "required": ["request"],
@@ -51,7 +51,7 @@ class AgentTool(Tool):
             call=self._play,
         )
 
-    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+    async def _play(self, context: ToolContext, arguments: Any) -> object:
         own = self.__dict__
         outer = call_door_of(context).agent
         if own["_full_history"]:
@@ -94,7 +94,7 @@ def _tool_name(agent_name: str) -> str:
     return "".join(letter if (letter.isascii() and letter.isalnum()) or letter in "_-" else "_" for letter in agent_name)[:64]
 
 
-def _as_text(arguments: Any) -> str:
+def _as_text(arguments: object) -> str:
     dump = getattr(arguments, "model_dump_json", None)
     if dump is not None:
         return str(dump())

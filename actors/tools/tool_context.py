@@ -98,7 +98,7 @@ class ToolContext:
         answer = self._door.answer
         return answer is not None and answer.is_target
 
-    def interrupt(self, info: Any = None, *, state: Any = None) -> Any:
+    def interrupt(self, info: object = None, *, state: object = None) -> Any:
         """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it.
 
         A tool may ask several times: each call of this is answered in its turn.

@@ -19,7 +19,7 @@ __all__ = ["ActorNode", "DeadLetter", "DrainReport", "SlowestHandler", "SystemSt
 class DeadLetter:
     """A message that is not handled: its actor had stopped, stopped before it handled the message, or dropped it for a newer one."""
 
-    message: Any
+    message: object
     ref: ActorRef[Any]
     reason: str
 

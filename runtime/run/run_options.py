@@ -6,7 +6,7 @@ Owns: the names and types of what `Runner.run` takes beside the messages. It mus
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..agent.options import OptionsLike
 
@@ -17,11 +17,11 @@ class TurnOptions(TypedDict, total=False):
     """The options of one turn of a session. Write `**options: Unpack[TurnOptions]` in a function of your own that passes them on."""
 
     checkpoint_id: str | None
-    session_values: Mapping[str, Any] | None
+    session_values: Mapping[str, object] | None
     options: OptionsLike
     streaming: bool | None
     timeout: float | None
-    context: Any
+    context: object
 
 
 class RunOptions(TurnOptions, total=False):

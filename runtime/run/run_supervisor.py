@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..actor.actor import Actor
 from ..actor.direct import OVER, stop_actor, stop_when_childless
+from ..actor.ref import cell_of
 from ..actor.supervision import Directive, Stop
 from ..agent.invocation import Invocation, InvocationPhase
 from ..agent.run_messages import (
@@ -225,7 +226,7 @@ class RunSupervisor(Actor):
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
-        invocation = self._casting.live.get(ref._cell)
+        invocation = self._casting.live.get(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
         if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
             return Stop()  # and its end is told
@@ -291,7 +292,7 @@ class RunSupervisor(Actor):
         contexts = self._log.release_deferred(problem)
         self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
 
-    def _image(self, ahead: int) -> dict[str, Any] | None:
+    def _image(self, ahead: int) -> dict[str, object] | None:
         """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
         persistence = self._log.persistence
         if persistence is None or persistence.journal is not None:
@@ -300,7 +301,7 @@ class RunSupervisor(Actor):
 
     # --- leaving ---
 
-    def _leave(self, effects: Effects) -> Any:
+    def _leave(self, effects: Effects) -> object:
         if has_last_words(self._log):
             return self._carry_out(effects)
         self._record.advance(RunPhase.KEEPING)

@@ -11,8 +11,6 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import pykka
-
 from ..actor import current as directory
 from . import registry
 
@@ -35,7 +33,7 @@ def watch(system: ActorSystem) -> None:
 def _before() -> None:
     _one_at_a_time.acquire()
     # The outermost first: the default system is made under the first lock, and takes all the others.
-    _held.extend((*directory.locks(), pykka.ActorRegistry._actor_refs_lock))
+    _held.extend((*directory.locks(), registry.lock()))
     for system in _systems:
         _held.extend(system.locks())
     for lock in _held:

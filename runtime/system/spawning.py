@@ -5,8 +5,6 @@ Owns: the checks of the arguments of a spawn, with errors that say what to pass 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..actor.actor import Traits
 from ..actor.envelope import MailboxSettings
 from ..actor.supervision import Directive
@@ -15,9 +13,9 @@ from ..errors import UsageError
 __all__ = ["check_spawn"]
 
 
-def check_spawn(actor_class: Any, name: Any, mailbox: Any, supervision: Any) -> Traits:
+def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
     """Raise if no actor can be spawned with these arguments. Returns the traits of its class."""
-    traits = getattr(actor_class, "_traits", None)  # as good as issubclass(), which takes a microsecond for an abstract class
+    traits = getattr(actor_class, "__actor_traits__", None)  # as good as issubclass(), which takes a microsecond for an abstract class
     if type(traits) is not Traits or not isinstance(actor_class, type):
         msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
         raise UsageError(msg)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor
+from ..actor.actor import Actor, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.future import ActorFuture
@@ -103,7 +103,7 @@ class ActorSystem:
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads)
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: set[asyncio.Task[object]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
         self._stopped: asyncio.Event | None = None
@@ -181,7 +181,7 @@ class ActorSystem:
         """All actors, parents before children."""
         return list(walk(self))
 
-    def make_future(self) -> ActorFuture[Any]:
+    def make_future(self) -> ActorFuture[object]:
         """A future for a reply that this system's loop will bring."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
 
@@ -202,7 +202,7 @@ class ActorSystem:
             for tell in cell.ended or ():
                 tell(True)
 
-    def locks(self) -> tuple[Any, ...]:
+    def locks(self) -> tuple[object, ...]:
         """All locks of this system."""
         return self.lock, self.monitor.lock
 
@@ -240,8 +240,8 @@ class ActorSystem:
         self,
         parent: Cell | None,
         actor_class: type[A],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         *,
         name: str | None,
         supervision: Supervision | None,
@@ -260,14 +260,15 @@ class ActorSystem:
             parent,
         )
 
-    def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
-        """Spawn an actor of this package, whose mailbox needs no bound. It is not in pykka's registry."""
+    def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
+        """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
         if self._refuses:
             self._check_takes(actor_class, parent)
         if self.fault is not None:
             self.check()
         cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
-        return self._admit(cell, parent, listed=False)
+        self._admit(cell, parent, listed=False)
+        return cell
 
     def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
         """Make the instance, put it into the tree, and let messages in."""
@@ -278,7 +279,7 @@ class ActorSystem:
         except BaseException:
             self.on_loop(lifecycle.abandon, cell)
             raise
-        actor._start_actor_loop()
+        start_loop(actor)
         return ref
 
     def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
@@ -375,13 +376,13 @@ class ActorSystem:
         """Run a blocking function in one of the worker threads, with the caller's context variables."""
         return await self.workers.run(function, *args, **kwargs)
 
-    def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
+    def run_task(self, coro: Coroutine[object, None, object], name: str, context: contextvars.Context) -> None:
         """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
         task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
+    def on_loop(self, function: Callable[..., object], *args: object) -> bool:
         """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""
         if get_ident() == self.dispatcher.thread:
             function(*args)

@@ -23,6 +23,13 @@ T = TypeVar("T")
 _MOST_STUCK: Final = 200
 
 
+class _Pool(ThreadPoolExecutor):
+    """A pool whose limit can be moved."""
+
+    def widen(self, by: int) -> None:
+        self._max_workers += by
+
+
 class Workers:
     """A pool that is made when it is first needed."""
 
@@ -31,14 +38,14 @@ class Workers:
     def __init__(self, name: str, most: int | None) -> None:
         self._name = name
         self._most = most
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: _Pool | None = None
         self._busy = 0  # calls with a caller that waits; counted on the loop
         self._stuck = 0  # calls that were given up and have not returned; counted on the loop
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in one of the threads, with the caller's context variables."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=f"{self._name}-worker")
+            self._pool = _Pool(self._most, thread_name_prefix=f"{self._name}-worker")
         pool, loop = self._pool, asyncio.get_running_loop()
         context = contextvars.copy_context()
         working = pool.submit(context.run, _call, function, args, kwargs)
@@ -52,17 +59,17 @@ class Workers:
         finally:
             self._busy -= 1
 
-    def _give_up(self, pool: ThreadPoolExecutor, working: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def _give_up(self, pool: _Pool, working: Any, loop: asyncio.AbstractEventLoop) -> None:
         """Give the pool one more thread until the call returns, because a call in a thread cannot be cancelled."""
         if self._stuck >= _MOST_STUCK:
             logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, self._stuck)
             return
         self._stuck += 1
-        pool._max_workers += 1
+        pool.widen(1)
 
         def returned() -> None:
             self._stuck -= 1
-            pool._max_workers -= 1
+            pool.widen(-1)
 
         def tell(_future: Any) -> None:
             if not loop.is_closed():
@@ -83,7 +90,7 @@ class Workers:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+def _call(function: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, object]) -> T:
     try:
         return function(*args, **kwargs)
     except StopIteration as stopped:  # futures refuse it, and the caller would wait for ever
