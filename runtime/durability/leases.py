@@ -74,7 +74,7 @@ class LeaseKeeper(Actor):
     async def on_receive(self, lease: Lease) -> None:
         await self._leases.release(lease)
 
-    async def on_stop(self) -> None:
+    async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
         if self._is_needed:
             self._is_needed = False
             await self._leases.close()

@@ -8,6 +8,7 @@ nor start an agent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.invocation import walk
@@ -19,6 +20,7 @@ from .answer_mark import AnswerMark
 from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
 from .image import check_format, draw, rebuild
 from .journal import Journal, replay
+from .kept_outcome import pack_outcome
 from .lease import Lease
 from .leases import SystemLeases, leases_of
 from .long_history import Segments
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
     from ..clock import Clock
+    from ..data.run_result import RunResult
 
 __all__ = ["RunPersistence", "check_checkpoint_id"]
 
@@ -71,7 +74,6 @@ class RunPersistence:
         "access",
         "attempts",
         "journal",
-        "keep_seconds",
         "recovered",
         "run_id",
         "segments",
@@ -85,7 +87,6 @@ class RunPersistence:
         self.segments = Segments(access)
         self.recovered = False  # whether it continues without having been interrupted
         self.attempts = 0  # how often it was taken since a process last left it in good order
-        self.keep_seconds: float | None = 0.0  # for how long it is kept how the run has ended; None: for ever
         self._mark = OpenMark(run)
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer = AnswerMark()
@@ -107,25 +108,24 @@ class RunPersistence:
 
     # --- the beginning ---
 
-    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> None:
-        """A run of which each step is recorded begins: from here on it is found, if this process is lost."""
-        assert self.journal is not None
+    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
+        """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
         self._lost = lost
-        self.journal.start(draw(state, self._root))
-        record = self.journal.take(state)
-        assert record is not None
-        writes: list[Write] = [Expect(self._mark.key), Expect(journal_key(self.run_id)), Append(journal_key(self.run_id), (record,), 0), self._mark.put()]
+        writes: list[Write] = [Expect(self._mark.key), Expect(journal_key(self.run_id))]
+        if self.journal is not None:
+            self.journal.start(draw(state, self._root))
+            record = self.journal.take(state)
+            assert record is not None
+            writes.append(Append(journal_key(self.run_id), (record,), 0))
         try:
-            taken = await self.take(system, writes)
-        except WriteRefused as refused:
-            msg = f"run {self.run_id} is in the store already: a run is begun once."
-            raise UsageError(msg, run=self.run_id) from refused
-        if not taken:
-            msg = f"run {self.run_id} is under way already."
-            raise UsageError(msg, run=self.run_id)
-        self._records = 1
+            if not await self.take(system, [*writes, self._mark.put()]):
+                return False
+        except WriteRefused:
+            return False
+        self._records = len(writes) - 2
         self._mark.opened(self._clock)
         self._guard(state)
+        return True
 
     async def take(self, system: Host, writes: Sequence[Write] = ()) -> bool:
         """Be the one who works on this run. Returns False if another run or process is."""
@@ -171,7 +171,7 @@ class RunPersistence:
         found = read_checkpoint(name, head)
         if number is not None and number != found["number"]:
             return await self._branch(system, name, number, head)
-        self._name(found["run"], name, found.get("agent"))
+        self._name(found["run"], name, found.get("agent"), *found.get("kept", (0.0, None)))
         if not await self.take(system):
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
             raise ResumeError(msg, run=self.run_id)
@@ -195,11 +195,14 @@ class RunPersistence:
         assert self._lease is not None
         self._lease.is_unfinished = bool(unfinished)
 
-    def _name(self, run_id: str, checkpoint_id: str, agent: object) -> None:
+    def _name(self, run_id: str, checkpoint_id: str, agent: object, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
         """It is that run."""
         run = self._mark.run
         self.run_id = run_id
-        self._mark = OpenMark(UnfinishedRun(run_id, agent if isinstance(agent, str) else run.agent, checkpoint_id, run.steps, run.session_id, run.version))
+        keep = run.keep if keep == 0.0 else keep
+        self._mark = OpenMark(
+            replace(run, id=run_id, agent=agent if isinstance(agent, str) else run.agent, checkpoint_id=checkpoint_id, keep=keep, input=input)
+        )
         self._slot = SaveSlot(self.access, checkpoint_id)
         self.segments = Segments(self.access, known=True)
 
@@ -269,11 +272,23 @@ class RunPersistence:
             self._records += 1
             self._mark.opened(self._clock)
             self._unfinished(unfinished=True)
+        elif self.keeps_outcome:
+            await self._write([self._mark.put(), *self._reopened()])
+            self._mark.opened(self._clock)
         self._answer.claim()
 
     def _reopened(self) -> list[Write]:
         """What takes back how the run had ended, where that is kept."""
-        return [Put(journal_key(self.run_id), b"")] if self.keep_seconds != 0 else []
+        return [Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []
+
+    @property
+    def keeps_outcome(self) -> bool:
+        """Whether it is kept how the run has ended."""
+        return self._mark.run.keep != 0.0
+
+    def pack_outcome(self, result: RunResult) -> bytes:
+        run = self._mark.run
+        return pack_outcome(result, run.agent, run.input, journaled=self.journal is not None)
 
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
@@ -362,14 +377,16 @@ class RunPersistence:
                 raise ResumeError(msg, run=self.run_id) from refused
             raise
 
-    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int) -> None:
-        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal."""
+    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, outcome: bytes | None = None) -> None:
+        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and how it has ended."""
         self._save_failed = True
         if self._slot.number is None:
             await self._slot.look()
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
         opening = self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else []
+        if outcome is not None:
+            opening = [*opening, Put(journal_key(self.run_id), outcome)]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -381,6 +398,8 @@ class RunPersistence:
                 content, steps = self._position(self._records + len(records)), [self._append(*records)]
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
+            if outcome is not None:
+                content["kept"] = (self._mark.run.keep, self._mark.run.input)
             checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
             try:
                 await self._write([*self._answer.writes(), *steps, *writes, *opening], ending)
@@ -411,7 +430,7 @@ class RunPersistence:
             writes = self._answer.writes()  # it may have come to its end without a step
             if outcome is not None:
                 stands = self._slot.number  # a save that is resumed later stands on the journal
-                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self.keep_seconds))
+                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self._mark.run.keep))
             elif self._mark.is_open and self.journal is not None and not self._slot.number:
                 writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
             writes += self._mark.remove()

@@ -151,11 +151,13 @@ async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str
         raise ResumeError(msg, run=run_id)
     try:
         image = await persistence.read_unfinished()
-        if image is None:
-            msg = f"run {run_id!r} has nothing left to do."
-            raise ResumeError(msg, run=run_id)
-        check_image(image, root)
+        if image is not None:
+            check_image(image, root)
     except BaseException:
         await persistence.close()
         raise
+    if image is None:
+        await persistence.finish(unfinished=False)
+        msg = f"run {run_id!r} has nothing left to do."
+        raise ResumeError(msg, run=run_id)
     return Recovery(persistence, image)

@@ -5,12 +5,13 @@ Owns: the names and types of what `Runner.run` takes beside the messages. It mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypedDict
 
 from ..agent.options import OptionsLike
+from ..durability.open_mark import UnfinishedRun
 
-__all__ = ["RunOptions", "TurnOptions"]
+__all__ = ["RunOptions", "SearchOptions", "TurnOptions"]
 
 
 class TurnOptions(TypedDict, total=False):
@@ -28,3 +29,11 @@ class RunOptions(TurnOptions, total=False):
     """The options of `Runner.run`. Write `**options: Unpack[RunOptions]` in a function of your own that passes them on."""
 
     session_id: str | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of `Runner.recover`."""
+
+    max_attempts: int
+    limit: int | None
+    where: Callable[[UnfinishedRun], bool] | None

@@ -8,7 +8,7 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..actor.actor import Actor
@@ -34,6 +34,7 @@ from ..agent.session_values import bind_session
 from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
+from ..data.run_result import RunResult
 from ..durability.image import draw
 from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stopped_at
@@ -55,8 +56,10 @@ _DRAIN_SHARE: Final = 0.9
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
-Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[None]]"
-"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside."""
+Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
+"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
+
+Returns a result if the run is another process's, or has ended before: it was looked at until its end."""
 
 
 class RunSupervisor(Actor):
@@ -157,8 +160,12 @@ class RunSupervisor(Actor):
         if record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
-            await opening(self._log, self._cell.system, self.stop_run)
-            self._begin()
+            followed = await opening(self._log, self._cell.system, self.stop_run)
+            if followed is None:
+                self._begin()
+            else:
+                record.follow_to(followed)
+                stop_actor(self._cell)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
             if isinstance(problem, UnderstudyError):
                 problem.run = problem.run or self._log.context.run_id
@@ -280,16 +287,24 @@ class RunSupervisor(Actor):
         """Keep the run as it is, then show what it waits for."""
         persistence, problem = self._log.persistence, None
         assert persistence is not None
-        ahead = len(self._log.deferred)
+        stamped, contexts = self._log.stamped_deferred()
+        ahead = len(stamped)
         try:
-            await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead)
+            kept = self._kept(Outcome("interrupted", contexts=contexts), stamped)
+            await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead, outcome=kept)
         except Exception as error:  # noqa: BLE001 -- as above
             problem = error
-        self._rest(problem)
+        self._rest(problem, stamped)
         return self._look_over()
 
-    def _rest(self, problem: Exception | None) -> None:
-        contexts = self._log.release_deferred(problem)
+    def _kept(self, outcome: Outcome, more: Sequence[AgentEvent]) -> bytes | None:
+        """How the run ends, for callers that ask for it later, if that is kept."""
+        persistence = self._log.persistence
+        assert persistence is not None
+        return persistence.pack_outcome(self._record.make_result(outcome, more)) if persistence.keeps_outcome else None
+
+    def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
+        contexts = self._log.release_deferred(problem, stamped)
         self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
 
     def _image(self, ahead: int) -> dict[str, object] | None:

@@ -26,7 +26,7 @@ COMMON: Final = (
     f"""
 local GRACE, LAYOUT = {GRACE}, '{LAYOUT}'
 """
-    + """
+    """
 local p = ARGV[1]
 local root = p .. '\\0'
 local clock = redis.call('TIME')
