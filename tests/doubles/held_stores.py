@@ -34,7 +34,8 @@ class HeldStore(MemoryStore):
     def door(self):
         """Another store with the same data, and gates of its own: as another process has one."""
         other = HeldStore(time=self._time)
-        other._entries, other._leases, other._locks = self._entries, self._leases, self._locks
+        for name in ("_entries", "_short", "_owners", "_claims", "_epochs", "_locks"):
+            setattr(other, name, getattr(self, name))
         return other
 
     def hold(self, method, word="", *, after=False):
@@ -63,9 +64,9 @@ class HeldStore(MemoryStore):
     def open_keys(self):
         return [key for key in self._entries if ":open:" in key]
 
-    def leases(self):
-        """The keys that somebody has."""
-        return sorted(key.removeprefix("understudy:") for key, (_, until) in self._leases.items() if until > self._time())
+    def claimed(self):
+        """The keys that a living owner has."""
+        return sorted(key.removeprefix("understudy:") for key, holding in self._claims.items() if self._is_alive(holding.owner))
 
 
 def _held(method):
@@ -80,7 +81,7 @@ def _held(method):
     return call
 
 
-for _method in ("get", "set", "delete", "append", "read", "keys", "create", "acquire", "renew", "release", "holder"):
+for _method in ("get", "set", "delete", "append", "read", "keys", "create", "keep_alive", "revoke", "claim", "commit", "holder", "orphans"):
     setattr(HeldStore, _method, _held(_method))
 
 
