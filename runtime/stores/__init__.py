@@ -5,7 +5,10 @@
     arguments                           what may be asked of it
     memory                              the one in this process
     store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
-    sqlite, sqlite_tables               a file; what is in it
+    sqlite                              a file
+    sqlite_schema, sqlite_state         its tables, and those of the version before; its time, and the counter of epochs
+    sqlite_tables, sqlite_owners        what is written and read; by whom
+    sqlite_files                        what is beside it: permissions, and the proof that a process lives
     redis, redis_scripts                a Redis; what runs inside of it
     postgres, postgres_tables           a PostgreSQL; what is in it
 
