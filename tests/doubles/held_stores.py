@@ -27,6 +27,7 @@ class HeldStore(MemoryStore):
     """Each call takes a turn of the loop. Those of a method, with a word in the key, can be held before or after they are done, or fail."""
 
     def __init__(self, **options):
+        self._counter = [0]  # the last epoch, for all doors
         super().__init__(**options)
         self._rules = []
         self.calls = []  # (method, key) of each
@@ -34,8 +35,17 @@ class HeldStore(MemoryStore):
     def door(self):
         """Another store with the same data, and gates of its own: as another process has one."""
         other = HeldStore(time=self._time)
-        other._entries, other._leases, other._locks = self._entries, self._leases, self._locks
+        for name in ("_entries", "_short", "_owners", "_claims", "_counter", "_locks"):
+            setattr(other, name, getattr(self, name))
         return other
+
+    @property
+    def _epoch(self):
+        return self._counter[0]
+
+    @_epoch.setter
+    def _epoch(self, epoch):
+        self._counter[0] = epoch
 
     def hold(self, method, word="", *, after=False):
         """Hold the calls that come from now on."""
@@ -55,32 +65,42 @@ class HeldStore(MemoryStore):
         self._rules.append(rule)
         return lambda: self._rules.remove(rule)
 
-    async def _pass(self, method, key, *, after):
+    async def _pass(self, method, keys, *, after):
         for name, word, is_after, act in tuple(self._rules):
-            if name == method and is_after is after and (word in key if isinstance(key, str) else any(word in one for one in key)):
+            if name == method and is_after is after and any(word in key for key in keys):
                 await act()
 
     def open_keys(self):
         return [key for key in self._entries if ":open:" in key]
 
-    def leases(self):
-        """The keys that somebody has."""
-        return sorted(key.removeprefix("understudy:") for key, (_, until) in self._leases.items() if until > self._time())
+    def claimed(self):
+        """The keys that a living owner has."""
+        return sorted(key.removeprefix("understudy:") for key, holding in self._claims.items() if self._is_alive(holding.owner))
+
+
+def _keys_of(method, first, *arguments):
+    """The key of a call, and those that it writes."""
+    if method == "commit":
+        return [first.key if first is not None else "", *(write.key for write in arguments[0])]
+    if method == "claim" and len(arguments) > 1:
+        return [first, *(write.key for write in arguments[1])]
+    return [first]
 
 
 def _held(method):
-    async def call(self, key, *arguments):
-        self.calls.append((method, key))
+    async def call(self, key="", *arguments, **options):
+        keys = _keys_of(method, key, *arguments)
+        self.calls.append((method, keys[0]))
         await asyncio.sleep(0)
-        await self._pass(method, key, after=False)
-        result = await getattr(MemoryStore, method)(self, key, *arguments)
-        await self._pass(method, key, after=True)
+        await self._pass(method, keys, after=False)
+        result = await getattr(MemoryStore, method)(self, key, *arguments, **options)
+        await self._pass(method, keys, after=True)
         return result
 
     return call
 
 
-for _method in ("get", "set", "delete", "append", "read", "keys", "create", "acquire", "renew", "release", "holder"):
+for _method in ("get", "set", "delete", "append", "read", "keys", "create", "keep_alive", "revoke", "claim", "commit", "holder", "orphans"):
     setattr(HeldStore, _method, _held(_method))
 
 

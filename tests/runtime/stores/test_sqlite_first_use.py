@@ -4,7 +4,12 @@ import sqlite3
 
 import pytest
 
-from understudy.runtime.stores.sqlite_tables import Tables
+from understudy.runtime.stores.sqlite_schema import prepare
+from understudy.runtime.stores.sqlite_state import MachineTime, State
+
+
+def make(connection):
+    prepare(connection, State(connection, MachineTime()))
 
 
 class Between:
@@ -19,7 +24,7 @@ class Between:
         if self._statement is not None and statement.startswith(self._statement):
             self._statement = None
             other = sqlite3.connect(self._path, isolation_level=None, timeout=0.01)
-            Tables(other, None).prepare()
+            make(other)
             other.close()
         return self._connection.execute(statement, *args)
 
@@ -35,8 +40,8 @@ def test_tables_that_another_one_makes_meanwhile_are_known(tmp_path, statement):
     if statement == "SELECT count(*)":
         connection.execute("PRAGMA busy_timeout = 10")  # here the other one has to wait for us, and cannot
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            Tables(connection, None).prepare()
+            make(connection)
     else:
-        Tables(connection, None).prepare()
-        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (0,)
+        make(connection)
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
     connection.close()
