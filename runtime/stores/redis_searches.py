@@ -64,7 +64,7 @@ return gone
 """
 )
 
-# prefix; from where on, as above; how many at most. Returns as ORPHANS the last key that was looked at; and how many claims of nothing, by no living owner, went.
+# prefix; from where on, as above; how many at most. Returns the last key, as ORPHANS; and how many claims went: of nothing, and by no living owner.
 PRUNE_CLAIMS: Final = (
     COMMON
     + """
