@@ -14,7 +14,7 @@ from ..errors import StoreError, UsageError
 from .arguments import time_to_live
 from .redis_layout import Newer, prepare
 from .redis_scripts import BATCH
-from .redis_searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS
+from .redis_searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
 from .redis_wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
 from .store_thread import Operation, Trouble
 from .threaded_store import DrivenStore
@@ -251,6 +251,9 @@ class _Server:
             last, more = client.execute_command("EVAL", PRUNE_CLAIMS, 0, self._prefix, start, AT_ONCE)
             gone += more
             start = b"(" + last
+        place = 0
+        while place >= 0:
+            place = client.execute_command("EVAL", PRUNE_OWNERS, 0, self._prefix, place, AT_ONCE)
         return gone
 
 

@@ -4,8 +4,9 @@ All of a store's keys begin with its root, which is its prefix and a NUL: no pre
 value and `j:` with its journal. `keys` has all keys, sorted as texts; `times` when each was written, and `expiry` when it ends, in milliseconds of the
 server's clock.
 
-`o:` is there as long as an owner is alive, and for `GRACE` longer; `c:` is a claim: its owner, its epoch, how often it was taken; `claims` has the keys of all.
-`epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose answer was lost is not done twice.
+`o:` is there as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the oldest first. `c:` is a claim: its owner, its epoch, how often
+it was taken; `claims` has the keys of all. `epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose
+answer was lost is not done twice.
 
 Owns: how values, journals, owners and claims are written. It knows nothing of the client.
 """
@@ -174,12 +175,17 @@ function operations.keep_alive(at)
   living[owner] = nil
   if ARGV[at + 2] == '0' then return redis.call('PEXPIRE', root .. 'o:' .. owner, ms) end
   redis.call('SET', root .. 'o:' .. owner, 1, 'PX', ms)
+  for _, known in ipairs(redis.call('ZRANGE', root .. 'owners', 0, 9)) do  -- each process adds one: the oldest that are gone make room
+    if redis.call('EXISTS', root .. 'o:' .. known) == 0 then redis.call('ZREM', root .. 'owners', known) end
+  end
+  redis.call('ZADD', root .. 'owners', now, owner)
   return 1
 end
 
 function operations.revoke(at)
   living[ARGV[at]] = nil
   redis.call('DEL', root .. 'o:' .. ARGV[at])
+  redis.call('ZREM', root .. 'owners', ARGV[at])
   return 1
 end
 

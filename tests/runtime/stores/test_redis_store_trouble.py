@@ -246,3 +246,20 @@ def test_claims_of_nothing_are_pruned_in_steps_and_those_of_the_living_stay(run,
             assert other.zrange(f"{store._prefix}\0claims", 0, -1) == [b"both", b"kept"]
 
     run(main())
+
+
+def test_owners_that_are_over_are_forgotten_by_a_prune_and_the_living_stay(run, redis_server, store_of):
+    store = store_of("redis")
+
+    async def main():
+        await asyncio.gather(*(store.keep_alive(f"{number}", 0.001 if number % 2 else 60, first=True) for number in range(2 * AT_ONCE + 300)))
+        await asyncio.sleep(0.01)
+        assert await store.keep_alive("1", 0.001)  # late, and alive again
+        await asyncio.sleep(0.01)
+        await store.prune()
+        assert [await store.keep_alive(name, 60) for name in ("0", "1", "2298", "2299")] == [True, False, True, False]
+        await store.revoke("0")
+        with redis.Redis.from_url(redis_server.url) as other:
+            assert other.zcard(f"{store._prefix}\0owners") == AT_ONCE + 149
+
+    run(main())
