@@ -7,7 +7,9 @@
     store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
     sqlite, sqlite_tables               a file; what is in it
     redis, redis_scripts                a Redis; what runs inside of it
-    postgres, postgres_tables           a PostgreSQL; what is in it
+    postgres, postgres_errors           a PostgreSQL; what its errors mean
+    postgres_tables, postgres_functions what is in it; what runs inside of it
+    postgres_batch, postgres_arrays     many operations as one message; how its lists stand on the line
 
 It must never import the client of a database before a store of it is made.
 """
