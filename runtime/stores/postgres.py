@@ -54,8 +54,8 @@ class PostgresStore(DrivenStore):
     use, in `schema` if one is given, which has to be there, and else where the connection makes tables. `ttl`: the seconds for which a key is there after it
     was last written; None: for ever. Owners' times go by the server's clock. When the server is away, what is asked waits for it for some seconds.
 
-    `death_proof`: an owner whose connection has ended is dead at once, and not only when its time is over. A pooler that shares connections, as pgbouncer in its
-    mode "transaction" does, makes that meaningless: where one is noticed it is not done; where one hides that it is there, give False.
+    `death_proof`: an owner whose connection has ended is dead at once, and not only when its time is over. A pooler that shares connections, as pgbouncer
+    does in its mode "transaction", makes that meaningless: where one is noticed it is not done; where one hides that it is there, give False.
     """
 
     def __init__(self, dsn: str, *, ttl: float | None = None, schema: str | None = None, prefix: str = "understudy_", death_proof: bool = True) -> None:

@@ -21,6 +21,7 @@ _CODES: Final = (
     ("53100", Trouble.BATCH, "its disk is full: free some room; nothing of this operation was written"),
     ("53300", Trouble.LOST, "it has no connection left: raise max_connections, or close some"),
     ("53", Trouble.BATCH, "it has run out of something that it needs: see its log"),
+    ("25P03", Trouble.LOST, "it has ended the connection, which was idle within a transaction: try again"),
     ("40", Trouble.LOST, "it was in the way of others again and again: try again"),
     ("57P", Trouble.LOST, "it is starting, stopping, or has ended the connection: try again when it runs"),
     ("08", Trouble.LOST, "it cannot be reached: see that it runs, and that the dsn names its host and port"),

@@ -24,6 +24,10 @@ _PARTS: Final = {
     "now": "clock_timestamp()",
     "is_there": "(expires IS NULL OR expires > clock_timestamp())",
     "current": str(VERSION),
+    "lists": (
+        "%s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[], %s::text[], %s::bigint[], "  # of the operations
+        "%s::text[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[]"  # of their writes
+    ),
 }
 
 _NAMES: Final = (
@@ -65,8 +69,6 @@ _FROM_1_TO_2: Final = (
     "UPDATE {version} SET version = {current}",
 )
 
-_LISTS: Final = ", ".join(f"%s::{kind}[]" for kind in "text bytea bytea bytea bigint bigint text bigint text bytea bytea bigint bigint bigint bytea".split())
-
 _SQL: Final = {
     "get": "SELECT value FROM {entries} WHERE key = %s AND {is_there}",
     "append": "SELECT records FROM {entries} WHERE key = %s AND {is_there}",  # of nothing: all others are written
@@ -78,7 +80,7 @@ _SQL: Final = {
         SELECT e.key FROM {entries} AS e LEFT JOIN {claims} AS c ON c.key = e.key
         WHERE e.key >= %s AND e.key < %s AND e.value IS NOT NULL AND {is_there} AND NOT EXISTS (SELECT FROM alive WHERE alive.owner = c.owner)
         ORDER BY coalesce(c.attempts, 0), e.key LIMIT %s""",
-    "perform": "SELECT * FROM {perform}(%s, %s, %s::float8, %s, %s::integer, " + _LISTS + ")",
+    "perform": "SELECT * FROM {perform}(%s, %s, %s::float8, %s, %s::integer, {lists})",
     "prune": "SELECT * FROM {prune}(%s::bigint, %s::float8, %s::integer)",
     "prove": "SELECT {prove}(%s::bytea[])",
     "end": "DELETE FROM {writers} WHERE id = %s",
