@@ -218,7 +218,6 @@ class _Database:
                 connection.execute("SET LOCAL lock_timeout = 0")
                 connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_FIRST_USE,))
-                # What another process has made meanwhile is seen now: each statement sees what was there when it began.
                 version = self._version(connection)
                 made = self._statements.schema if version is None else []
                 for statement in [*made, *(self._statements.upgrade if version is None or version < VERSION else [])]:
