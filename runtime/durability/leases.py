@@ -123,6 +123,11 @@ class SystemLeases:
             with contextlib.suppress(ActorDeadError):
                 self.keeper.actor_ref.tell(lease)
 
+    def is_at_work(self, access: StoreAccess, key: str) -> bool:
+        """Whether a run of this system has that lease, or is about to take it."""
+        owner = self._by_store.get(access)
+        return owner is not None and key in owner.by_key
+
     def is_wanted_here(self, lease: Lease) -> bool:
         """Whether another run of this system waits for it."""
         return bool(lease.owner.waiting.get(lease.key))

@@ -13,6 +13,7 @@ from ..codec.packing import unpack
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult, RunStatus
 from ..durability.kept_outcome import read_outcome
+from ..durability.leases import leases_of
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key, stuck_key
 from ..errors import CheckpointError, CheckpointNotFound
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .event_log import EventLog
     from .run_record import RunRecord
 
-__all__ = ["Following"]
+__all__ = ["Following", "wait_until_written"]
 
 _FIRST_LOOK: Final = 0.005
 _LAST_LOOK: Final = 0.05
@@ -46,6 +47,7 @@ class Following:
         event_log.context.run_id = self._run_id
         events: list[AgentEvent] = []
         position, delay = 0, _FIRST_LOOK
+        await wait_until_written(system, self._access, self._agent_name, self._run_id)
         while True:
             ended, open_mark = await self._access.get_both(journal_key(self._run_id), open_key(self._agent_name, self._run_id))
             for data in await self._access.read(journal_key(self._run_id), position):
@@ -85,6 +87,13 @@ class Following:
             raise CheckpointNotFound(msg, run=self._run_id)
         msg = f"run {self._run_id!r} has ended, or waits for an answer, and it is not kept how: give its Runner keep='all', or so many seconds."
         raise CheckpointError(msg, run=self._run_id)
+
+
+async def wait_until_written(system: Host, access: StoreAccess, agent_name: str, run_id: str) -> None:
+    """Wait while a run of this system is about to be written down as begun."""
+    key = open_key(agent_name, run_id)
+    while leases_of(system).is_at_work(access, key) and await access.get(key) is None:
+        await _pause(system, _FIRST_LOOK)
 
 
 def _events_of(record: bytes) -> list[AgentEvent]:

@@ -20,7 +20,7 @@ from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
 from ..sessions.turn import Turn
-from .following import Following
+from .following import Following, wait_until_written
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -44,6 +44,9 @@ class Beginning:
     async def _begin(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         if event_log.record.turn is not None:
             await event_log.record.turn.begin(event_log.state, system, stop)
+        return await self._write(event_log, system, stop)
+
+    async def _write(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return True
@@ -59,10 +62,14 @@ class BeginningOnce(Beginning):
         persistence = event_log.persistence
         assert persistence is not None
         run, access = persistence.unfinished, persistence.access
-        if not await self._is_known(access, run) and await self._begin(event_log, system, stop):
-            return None
+        if not await self._is_known(access, run):
+            if event_log.record.turn is not None:
+                await event_log.record.turn.begin(event_log.state, system, stop)
+            if await self._write(event_log, system, stop):
+                return None
         if event_log.record.turn is not None:
             await event_log.record.turn.release()
+        await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 

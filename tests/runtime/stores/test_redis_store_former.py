@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from understudy.runtime import RedisStore, StoreError, UsageError
 from understudy.runtime.errors import WriteRefused
 from understudy.runtime.stores import Append, Put
-from understudy.runtime.stores.redis_searches import AT_ONCE
+from understudy.runtime.stores.redis.searches import AT_ONCE
 
 # What a process of version 1 has the server do, as it was.
 OLD_BATCH = """

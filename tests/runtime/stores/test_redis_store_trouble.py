@@ -12,7 +12,7 @@ from tests.programs.servers import PASSWORD, RedisServer
 from understudy.runtime import RedisStore, StoreError
 from understudy.runtime.errors import WriteRefused
 from understudy.runtime.stores import Append, Expect, Put, Remove
-from understudy.runtime.stores.redis_searches import AT_ONCE
+from understudy.runtime.stores.redis.searches import AT_ONCE
 
 
 @pytest.fixture

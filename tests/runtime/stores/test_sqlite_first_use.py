@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from understudy.runtime.stores.sqlite_schema import prepare
-from understudy.runtime.stores.sqlite_state import MachineTime, State
+from understudy.runtime.stores.sqlite.schema import prepare
+from understudy.runtime.stores.sqlite.state import MachineTime, State
 
 
 def make(connection):

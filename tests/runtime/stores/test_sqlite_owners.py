@@ -12,8 +12,8 @@ import pytest
 from understudy.runtime import SQLiteStore
 from understudy.runtime.errors import WriteRefused
 from understudy.runtime.stores import Append, Put
-from understudy.runtime.stores.sqlite_owners import Owners
-from understudy.runtime.stores.sqlite_state import State
+from understudy.runtime.stores.sqlite.owners import Owners
+from understudy.runtime.stores.sqlite.state import State
 
 # Newer Pythons warn of what is tested here: that a process is forked which has threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.runtime import StoreError
 from understudy.runtime.stores import Append, Put
-from understudy.runtime.stores.sqlite_state import MachineTime
+from understudy.runtime.stores.sqlite.state import MachineTime
 
 OLD = (Path(__file__).parents[2] / "fixtures" / "stores_v1.sql").read_text()
 
@@ -59,7 +59,7 @@ def test_a_namespace_of_time_does_not_deceive(run, path, tmp_path):
         subprocess.run([*command, "true"], check=True, capture_output=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         pytest.skip("this machine lets no namespace of time be made")
-    program = "from understudy.runtime.stores.sqlite_state import MachineTime\nprint(MachineTime().boottime())"
+    program = "from understudy.runtime.stores.sqlite.state import MachineTime\nprint(MachineTime().boottime())"
     said = subprocess.run([*command, sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=20).stdout
     assert abs(float(said) - MachineTime().boottime()) < 20
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import StoreError, UsageError, WriteRefused
-from .arguments import span, time_to_live
-from .sqlite_files import Proofs, Replaced, Watch, make_file
-from .sqlite_owners import NeedsToWrite, Owners
-from .sqlite_schema import Foreign, Newer, look, prepare
-from .sqlite_state import MachineTime, State
-from .sqlite_tables import Tables
-from .store_thread import WRITES, Operation, Trouble
-from .threaded_store import DrivenStore
+from ...errors import StoreError, UsageError, WriteRefused
+from ..arguments import span, time_to_live
+from ..store_thread import WRITES, Operation, Trouble
+from ..threaded_store import DrivenStore
+from .files import Proofs, Replaced, Watch, make_file
+from .owners import NeedsToWrite, Owners
+from .schema import Foreign, Newer, look, prepare
+from .state import MachineTime, State
+from .tables import Tables
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,14 +10,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from ..errors import StoreError, UsageError
-from .arguments import time_to_live
-from .redis_layout import Newer, prepare
-from .redis_scripts import BATCH
-from .redis_searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
-from .redis_wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
-from .store_thread import Operation, Trouble
-from .threaded_store import DrivenStore
+from ...errors import StoreError, UsageError
+from ..arguments import time_to_live
+from ..store_thread import Operation, Trouble
+from ..threaded_store import DrivenStore
+from .layout import Newer, prepare
+from .scripts import BATCH
+from .searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
+from .wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
 
 __all__ = ["RedisStore"]
 

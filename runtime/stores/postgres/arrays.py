@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg.adapt import Buffer, Dumper
 from psycopg.pq import Format
 
-from .postgres_batch import Blobs, Numbers, Words
+from .batch import Blobs, Numbers, Words
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .store_thread import Trouble
+from ..store_thread import Trouble
 
 __all__ = ["Newer", "concerns", "is_lock_timeout", "said_of"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .redis_scripts import COMMON
+from .scripts import COMMON
 
 __all__ = ["AT_ONCE", "HOLDER", "KEYS", "ORPHANS", "PRUNE", "PRUNE_CLAIMS", "PRUNE_OWNERS"]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from .redis_scripts import COMMON, LAYOUT
-from .redis_searches import AT_ONCE
+from .scripts import COMMON, LAYOUT
+from .searches import AT_ONCE
 
 __all__ = ["Newer", "prepare"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .postgres_functions import FUNCTIONS
+from .functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
-    from .store_thread import Operation
+    from ..store_thread import Operation
 
 __all__ = ["VERSION", "Statements"]
 

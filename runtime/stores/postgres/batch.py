@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import WriteRefused
-from .store_thread import Operation
-from .threaded_store import EncodedWrite
+from ...errors import WriteRefused
+from ..store_thread import Operation
+from ..threaded_store import EncodedWrite
 
 __all__ = ["Batch", "Blobs", "Numbers", "Words"]
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..errors import StoreError, UsageError
-from .arguments import time_to_live
-from .postgres_batch import Batch
-from .postgres_errors import Newer, concerns, is_lock_timeout, said_of
-from .postgres_tables import VERSION, Statements
-from .store_thread import Operation, Trouble
-from .threaded_store import DrivenStore
+from ...errors import StoreError, UsageError
+from ..arguments import time_to_live
+from ..store_thread import Operation, Trouble
+from ..threaded_store import DrivenStore
+from .batch import Batch
+from .errors import Newer, concerns, is_lock_timeout, said_of
+from .tables import VERSION, Statements
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -188,7 +188,7 @@ class _Database:
 
     def _prepare(self, connection: Connection[TupleRow]) -> None:
         """Make it ready, with the tables that this version knows; then hold the owners of this process, before anything is done for one of them."""
-        from .postgres_arrays import register  # noqa: PLC0415 -- it imports the client
+        from .arrays import register  # noqa: PLC0415 -- it imports the client
 
         register(connection)
         row = connection.execute("SELECT pg_backend_pid()").fetchone()

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..clock import boottime
+from ...clock import boottime
 
 if TYPE_CHECKING:
     import sqlite3
