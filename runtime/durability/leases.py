@@ -75,7 +75,7 @@ class Lease:
 class StoreLeases(LeaseOwner):
     """The leases of one system in one store."""
 
-    __slots__ = ("by_key", "is_late", "is_looking", "is_renewing", "store_access", "waiting")
+    __slots__ = ("by_key", "is_late", "is_looking", "is_renewing", "store_access", "tasks", "waiting")
 
     def __init__(self, store_access: StoreAccess) -> None:
         super().__init__()
@@ -85,6 +85,7 @@ class StoreLeases(LeaseOwner):
         self.is_renewing = False  # whether the store is being asked to prolong them
         self.is_late = False  # whether the last renewal has failed, or is still under way
         self.is_looking = False  # whether the store is being asked which of them another process wants at once
+        self.tasks: set[asyncio.Task[None]] = set()  # of both
 
     def has(self, key: str) -> bool:
         return key in self.by_key
@@ -126,9 +127,10 @@ class LeaseKeeper(Actor):
         """What it keeps; None if that is of another system, or about to end."""
         return self._leases if self._cell.system is system and not self._cell.closing else None
 
-    def run_task(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_task(self, group: StoreLeases, work: Coroutine[Any, Any, None]) -> None:
         """Have a store do something, in a task of the system."""
-        self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context)
+        group.tasks.add(task := self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context))
+        task.add_done_callback(group.tasks.discard)
 
     def leave(self) -> None:
         """There is no lease any more."""
@@ -228,6 +230,8 @@ class SystemLeases:
             return
         del group.by_key[lease.key]
         if not group.by_key:
+            for task in group.tasks:  # a store that does not answer must not keep a task of a run that has ended
+                task.cancel()
             del self._by_store[group.store_access]
         if not self._by_store:
             self.keeper.leave()
@@ -337,7 +341,7 @@ class SystemLeases:
             leases = [lease for lease in group.by_key.values() if lease.expires is not None]
             if leases and not group.is_renewing:
                 group.is_renewing = True
-                self.keeper.run_task(self._renew(group, leases))
+                self.keeper.run_task(group, self._renew(group, leases))
         self._set_renew_timer()
 
     async def _renew(self, group: StoreLeases, leases: list[Lease]) -> None:
@@ -370,7 +374,7 @@ class SystemLeases:
         for group in self._by_store.values():
             if group.may_be_wanted() and not group.is_looking:
                 group.is_looking = True
-                self.keeper.run_task(self._look_for_others(group))
+                self.keeper.run_task(group, self._look_for_others(group))
         self._set_look_timer()
 
     async def _look_for_others(self, group: StoreLeases) -> None:
