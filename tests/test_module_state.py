@@ -201,6 +201,8 @@ def reads_only(code):
     return all(map(only_reads, uses(tree, {"T"}, set())))
 
 
-@pytest.mark.parametrize("value", [{}, [], set(), ({},), threading.Lock(), threading.local(), iter(()), MappingProxyType({"a": []})], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [{}, [], set(), ({},), threading.Lock(), threading.local(), iter(()), MappingProxyType({"a": []})], ids=lambda value: type(value).__name__
+)
 def test_what_can_change_is_no_constant(value):
     assert not is_constant(value)
