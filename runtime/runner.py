@@ -6,7 +6,6 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from .actor.host import Host
@@ -341,6 +340,8 @@ def _checked_id(run_id: str | None) -> str | None:
 
 def _input_mark(given: AgentInput) -> str:
     """What tells this input from another one."""
+    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
     said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
     return sha256(pack(said)).hexdigest()[:32]
 

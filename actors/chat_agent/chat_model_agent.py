@@ -1,6 +1,6 @@
 """The agent that plays by a chat model: ask the model, call the tools that it wants, ask again, until it answers.
 
-Owns: its definition. What it does is in `react.py`, from a state that is nothing but what the agent has said so far.
+Owns: its definition. What it does is in `loop.py`, from a state that is nothing but what the agent has said so far.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...runtime.agent.context import AgentContext, door_of
@@ -38,7 +39,7 @@ T = TypeVar("T")
 _OFF: Final = "off"
 """Where an agent notes which handoffs its model was not shown."""
 
-_NOTHING: Final[Mapping[Any, Any]] = {}
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class React:

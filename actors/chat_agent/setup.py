@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.agent.history import TRANSFER_TOOL
@@ -90,4 +91,4 @@ class Setup:
 
 
 _STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
-_NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())
+_NONE: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(dict.fromkeys(_STAGES, ()))

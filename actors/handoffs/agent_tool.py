@@ -7,7 +7,7 @@ shares the session values. What it does of exits, transfers and breaks stays ins
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ...runtime.agent.history import retold, select
 from ...runtime.agent.tree import Node, build_tree
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from ..agent import Agent
 
 __all__ = ["AgentTool"]
-
-_REQUEST: Final[dict[str, object]] = {
-    "type": "object",
-    "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
-    "required": ["request"],
-    "additionalProperties": False,
-}
 
 
 class AgentTool(Tool):
@@ -47,7 +40,7 @@ class AgentTool(Tool):
         super().__init__(
             name=name or _tool_name(agent.name),
             description=agent.description if description is None else description,
-            parameters=_REQUEST if parameters is None else parameters,
+            parameters=_request_schema() if parameters is None else parameters,
             call=self._play,
         )
 
@@ -87,6 +80,15 @@ class AgentTool(Tool):
     def agent_name(self) -> str:
         name: str = self.__dict__["agent"].name
         return name
+
+
+def _request_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
+        "required": ["request"],
+        "additionalProperties": False,
+    }
 
 
 def _tool_name(agent_name: str) -> str:

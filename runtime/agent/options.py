@@ -79,8 +79,6 @@ class ModelOptions(Options):
 
 OptionsLike: TypeAlias = Options | Mapping[str, Any] | Iterable[Options | Mapping[str, Any]] | None
 
-_NONE: Final[Mapping[str, Any]] = {}
-
 
 def as_options(given: OptionsLike) -> tuple[Options, ...]:
     """What was given as `options=`, as a tuple."""
@@ -120,7 +118,7 @@ def _no_options(given: object) -> UsageError:
 def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str, Any]:
     """What that agent gets to read."""
     if not options:
-        return _NONE
+        return {}
     merged: dict[str, object] = {}
     for one in options:
         if not isinstance(one, ToolOptions | ModelOptions) and one.concern(agent_name):
@@ -131,7 +129,7 @@ def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str,
 def tool_options(options: tuple[Options, ...], agent_name: str, tool_name: str) -> Mapping[str, Any]:
     """What that tool gets to read, when that agent calls it."""
     if not options:
-        return _NONE
+        return {}
     merged: dict[str, object] = {}
     for one in options:
         if isinstance(one, ToolOptions) and one.concern(agent_name) and (one.tools is None or tool_name in one.tools):

@@ -4,7 +4,7 @@ Owns the format of everything that is stored. Its files, each importing only fro
 
     builtin         how Python's own values are written: the marks and their numbers
     registered      how registered classes are taken apart and made again
-    packing         the header, the bounds, exceptions as data; `pack` and `unpack`
+    packing         the header with its version, the bounds, unknown types, exceptions as data; `pack` and `unpack`
 
 It must never import, call or construct anything because bytes name it, and never give a mark another meaning.
 """

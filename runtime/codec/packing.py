@@ -3,7 +3,7 @@
 The bytes are a header (three bytes that no msgpack begins with, the version of the format, a checksum), and msgpack. Only values of registered classes are
 written and made; nothing is ever imported or called because bytes name it. Whatever is wrong with bytes is a `CheckpointError`.
 
-Owns: the header, the bounds, and exceptions as data. How classes are taken apart is in `codec_types.py`, Python's own values are in `codec_values.py`.
+Owns: the header, the bounds, and exceptions as data. How classes are taken apart is in `registered.py`, Python's own values are in `builtin.py`.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ _BUILTIN: Final[dict[str, type[Exception]]] = {
         TimeoutError,
     )
 }
-_NAMES: Final[dict[type, str]] = {cls: name for table in (_OURS, _BUILTIN) for name, cls in table.items()}
+_NAMES: Final[dict[type, str]] = {cls: name for name, cls in (_OURS | _BUILTIN).items()}
 _ERROR_EXT: Final = ExtType(ERROR, b"")
 
 

@@ -1,6 +1,6 @@
 """What is said between users, models and tools: messages, their parts, tool calls and what they cost.
 
-Owns: these values. All are frozen, slotted and comparable, and all can be written by `codec.py`. They hold what a provider said, never how it was reached.
+Owns: these values. All are frozen, slotted and comparable, and all can be written by `codec/`. They hold what a provider said, never how it was reached.
 """
 
 from __future__ import annotations

@@ -62,13 +62,14 @@ class BeginningOnce(Beginning):
         persistence = event_log.persistence
         assert persistence is not None
         run, access = persistence.unfinished, persistence.access
-        if not await self._is_known(access, run):
-            if event_log.record.turn is not None:
-                await event_log.record.turn.begin(event_log.state, system, stop)
+        turn = event_log.record.turn
+        if turn is None or not await self._is_known(access, run):
+            if turn is not None:
+                await turn.begin(event_log.state, system, stop)
             if await self._write(event_log, system, stop):
                 return None
-        if event_log.record.turn is not None:
-            await event_log.record.turn.release()
+        if turn is not None:
+            await turn.release()
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
         return await Following(access, run.agent, run.id)(event_log, system, stop)

@@ -376,11 +376,12 @@ class ActorSystem:
         """Run a blocking function in one of the worker threads, with the caller's context variables."""
         return await self.workers.run(function, *args, **kwargs)
 
-    def run_task(self, coro: Coroutine[object, None, object], name: str, context: contextvars.Context) -> None:
+    def run_task(self, coro: Coroutine[Any, None, T], name: str, context: contextvars.Context) -> asyncio.Task[T]:
         """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
         task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
     def on_loop(self, function: Callable[..., object], *args: object) -> bool:
         """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""

@@ -29,7 +29,8 @@ async def main(recipe, action, name):
             assert action == "claim"
             await store.keep_alive(name, 60, first=True)
             claims = [await store.claim(f"key {turn}", name, [Put(f"key {turn}", name.encode())]) for turn in range(APPENDS)]
-            print(json.dumps([claim and claim.epoch for claim in claims]))
+            print(json.dumps([claim and claim.epoch for claim in claims]), flush=True)
+            sys.stdin.readline()  # as long as others claim: what an owner has that is gone is free
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def at_once():
             for process in processes:
                 process.stdin.write("go\n")
                 process.stdin.flush()
-            said = [process.communicate(timeout=40)[0] for process in processes]
+            said = [process.stdout.readline() for process in processes]
+            for process in processes:
+                process.communicate(timeout=40)
             assert [process.returncode for process in processes] == [0] * PROCESSES
             return [json.loads(text) for text in said]
         finally:
