@@ -6,6 +6,7 @@ Owns: `ToolContext`, a user's view of one call. It must never show what only thi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from ...runtime.agent.options import tool_options
@@ -117,7 +118,7 @@ class ToolContext:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads, with this call's context variables."""
-        return await self._door.agent.run_blocking(function, *args, **kwargs)
+        return await self._door.agent.run_tool(partial(function, *args, **kwargs), self._door.call.name, None)
 
 
 def call_door_of(context: ToolContext) -> CallDoor:

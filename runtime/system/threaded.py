@@ -76,6 +76,8 @@ class ThreadedSystem:
                 runner.run(self._live(started))
         except BaseException as error:
             if started.done():
+                if "interpreter shutdown" in str(error):
+                    return  # nothing of the system is left, and the loop had no thread to wait for its default executor
                 raise
             started.set_exception(error)  # raised where the system is entered
 
