@@ -57,6 +57,7 @@ LONGEST_FUNCTION = 60
 
 # The only state that is not a system's own: see `directory.py` for why. `fork.py` and `process_end.py` have to know who is to be told; `actor.py` gets a cell past `__init__`.
 STATE = {
+    "understudy.runtime.clock": {"_of_loops"},
     "understudy.runtime.actor.current": {"_lock", "_making_default", "_by_loop", "_scopes", "_of_thread", "_default"},
     "understudy.runtime.system.fork": {"_systems", "_held", "_one_at_a_time"},
     "understudy.runtime.system.process_end": {"_workers"},

@@ -25,7 +25,7 @@ from ..actor.loop_cell import LoopCell
 from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
-from ..clock import Clock, LoopClock
+from ..clock import Clock, LoopClock, use_clock
 from ..errors import ActorDeadError, UsageError
 from ..log import logger
 from . import fork, registry
@@ -138,6 +138,7 @@ class ActorSystem:
         if found is not None:
             msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
             raise UsageError(msg)
+        use_clock(loop, self._clock)
         self.bind(loop)
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -169,6 +170,7 @@ class ActorSystem:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
             directory.leave_loop(self.loop)
+            use_clock(self.loop, None)
             self.state = SystemState.STOPPED
             self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
             self._stopped.set()
