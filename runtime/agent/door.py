@@ -31,6 +31,7 @@ from .tree import Node
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..actor.ref import ActorRef
+    from ..clock import Clock
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -73,6 +74,11 @@ class AgentDoor:
     @property
     def agent_name(self) -> str:
         return self.invocation.node.name
+
+    @property
+    def clock(self) -> Clock:
+        """By which all waits in this run."""
+        return self._system.clock
 
     @property
     def node(self) -> Node:

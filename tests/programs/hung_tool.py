@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from understudy.actors import ChatModelAgent, tool
+from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, Runner, ScriptedModel, ToolCalls
 
 STOP_TIMEOUT = 0.3
@@ -92,9 +92,10 @@ def slow_at_the_end():
     """The call ends soon after the program: it is waited for."""
 
     @tool(timeout=0.02)
-    def charge() -> str:
+    def charge(context: ToolContext) -> str:
         """Charge the card."""
-        time.sleep(0.2)
+        context.cancelled.wait()
+        time.sleep(0.1)
         print("charged", flush=True)
         return "charged"
 
