@@ -39,6 +39,7 @@ from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Turn
 from .stores import Store
 from .system.loop_door import LoopDoor, running_loop
+from .system.state import SystemState
 from .system.system import ActorSystem
 
 if TYPE_CHECKING:
@@ -290,6 +291,9 @@ class Runner:
     def _choose_system(self) -> ActorSystem:
         """The system in which a run lives that is started here."""
         if self.system is not None:
+            if self.system.state is SystemState.NEW:
+                msg = f"Runner(system=...): {self.system.not_entered}"
+                raise UsageError(msg)
             return self.system
         loop = running_loop()
         if loop is not None:
