@@ -283,6 +283,11 @@ class Round:
                 raise
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._door.agent_name, message=call) from error
+        except GeneratorExit as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                raise  # this coroutine is being closed: what a tool raises comes from further down
+            msg = f"tool {call.name} failed: GeneratorExit"
+            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
                 raise  # not the tool's: what stands before and behind it

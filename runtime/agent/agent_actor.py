@@ -177,8 +177,15 @@ def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
 
 
 async def _closable(stream: Any) -> AsyncIterator[Any]:
-    async for event in stream:
-        yield event
+    """What iterates it, which may be an async generator of its own, is closed with it."""
+    events = aiter(stream)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
 
 
 def _check_event(agent: Any, event: AgentEvent) -> None:

@@ -42,7 +42,7 @@ class BlockingCall(Generic[T]):
         try:
             self._result = self._context.run(function)
         except (StopIteration, GeneratorExit) as odd:  # a future refuses the one, and the other would close the coroutine that waits
-            self._error = RuntimeError(f"{self.name} raised {type(odd).__name__}")
+            self._error = RuntimeError(f"the function raised {type(odd).__name__}")
             self._error.__cause__ = odd
         except BaseException as error:  # noqa: BLE001 -- it is raised where the call is awaited
             self._error = error
