@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
+from ...runtime.clock import Deadline
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
@@ -24,7 +25,7 @@ from ..handoffs.transfer import transfer_tool
 from ..tools.approval import Denied, approved
 from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_context import ToolContext, attempt_of, call_door_of
 from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
 
@@ -284,6 +285,11 @@ class Round:
                 raise
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._door.agent_name, message=call) from error
+        except GeneratorExit as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                raise  # this coroutine is being closed: what a tool raises comes from further down
+            msg = f"tool {call.name} failed: GeneratorExit"
+            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
                 raise  # not the tool's: what stands before and behind it
@@ -324,7 +330,7 @@ def _close(work: Any, _task: object) -> None:
 async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     """Call the tool, as often and as long as it may. Arguments that are not valid do not become so by trying again."""
     if not tool.retries and tool.timeout is None:
-        return await tool.invoke(context, call.arguments)
+        return await _attempt(context, tool, call)
     attempt = 0
     while True:
         try:
@@ -332,23 +338,38 @@ async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> object:
         except ToolArgumentsError:
             raise
         except Exception:
-            call_door_of(context).forget_action()
+            door = call_door_of(context)
+            door.forget_action()
             attempt += 1
             if attempt > tool.retries:
                 raise
+            context = ToolContext(door)
+
+
+async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
+    try:
+        return await tool.invoke(context, call.arguments)
+    except asyncio.CancelledError:
+        attempt_of(context).give_up()
+        raise
 
 
 async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     if tool.timeout is None:
-        return await tool.invoke(context, call.arguments)
-    limit = asyncio.timeout(tool.timeout)
+        return await _attempt(context, tool, call)
+    deadline, attempt = Deadline(tool.timeout, call_door_of(context).agent.clock), attempt_of(context)
+    if tool.blocks:
+        attempt.deadline = deadline
     try:
-        async with limit:
-            return await tool.invoke(context, call.arguments)
+        async with deadline:
+            return await _attempt(context, tool, call)
     except TimeoutError as error:
-        if not limit.expired():
+        if not deadline.expired:
             raise  # the tool's own
-        msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
+        if attempt.left_at_work:
+            msg = f"tool {tool.name} may still be at work, or may have been done: it was not waited for after {tool.timeout:g} s"
+        else:
+            msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
         raise ToolError(msg, message=call) from error
 
 

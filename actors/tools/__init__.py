@@ -7,6 +7,7 @@ those above it:
     docstrings      descriptions of parameters, from the docstring
     strict_schema   a JSON schema in the form that models want
     function_schema arguments: their schema, and the validation of a call
+    attempt         whether something still waits for one attempt at a call
     call_door       one call of a tool, from the side of the agent that makes it
     tool_context    what a tool is given
     tool_guardrail  what checks a call, or its result, and may refuse

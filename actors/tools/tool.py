@@ -52,6 +52,9 @@ class Tool:
 
     `strict` (the default) means: strict where the schema allows it. Where it does not, for a `dict[str, int]`, or for a parameter without annotation, the
     model is shown the schema as it is, and `spec.strict` is False; the arguments are validated all the same. A plain def runs in a worker thread.
+
+    `timeout` is how many seconds each attempt may take. An `async def` is ended then. A thread cannot be: what a plain def does, counted from when its thread
+    has begun it, is not waited for any longer; `context.cancelled` tells it so, and the model is told that it may have been done all the same.
     """
 
     plays_agent: ClassVar[bool] = False
@@ -113,6 +116,11 @@ class Tool:
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it is a plain def, which runs in a worker thread."""
+        return self._blocking
 
     @property
     def spec(self) -> ToolSpec:

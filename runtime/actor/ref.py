@@ -21,7 +21,7 @@ from .future import ActorFuture
 from .mailbox import Full, Mailbox, MailboxClosed
 from .messages import CancelRequest, StopRequest, WaitRequest
 from .phase import STOPPED
-from .replies import full_error, refuse_late, room_error, timeout_error
+from .replies import GONE, full_error, refuse_late, room_error, timeout_error
 from .waiting import wait_in_thread, wait_on_loop
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             except AskTimeout:
                 if future.done():
                     raise  # the handler's own
+                envelope.reply_to = GONE
                 raise timeout_error(cell.path, message, timeout) from None
         return future
 
@@ -199,15 +200,20 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                     raise full_error(cell, message) from None
                 return await self._request_in_line(envelope, future, timeout)
         if timeout is None or future.done():
-            return await future
-        return await self._wait_for_reply(message, future, timeout, timeout)
+            try:
+                return await future
+            except asyncio.CancelledError:
+                envelope.reply_to = GONE
+                raise
+        return await self._wait_for_reply(envelope, future, timeout, timeout)
 
-    async def _wait_for_reply(self, message: object, future: asyncio.Future[object], left: float, timeout: float) -> object:
-        timer = self._cell.system.clock.call_later(left, _time_out, future, timeout_error, self._cell, message, timeout)
+    async def _wait_for_reply(self, envelope: Envelope, future: asyncio.Future[object], left: float, timeout: float) -> object:
+        timer = self._cell.system.clock.call_later(left, _time_out, future, timeout_error, self._cell, envelope.message, timeout)
         try:
             return await future
         finally:
             timer.cancel()
+            envelope.reply_to = GONE
 
     async def _request_in_line(self, envelope: Envelope, future: asyncio.Future[object], timeout: float | None) -> object:
         """A request that has to wait for room first; both within one timeout."""
@@ -225,7 +231,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 future.exception()  # it may have both timed out and been refused: then only the refusal is raised
         if future.done():
             return await future
-        return await self._wait_for_reply(envelope.message, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
+        return await self._wait_for_reply(envelope, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
 
     def cancel(self) -> None:
         """Cancel the current asynchronous handler, if there is one. Overtakes the queued messages, which stay.
@@ -327,6 +333,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 return await future
         except TimeoutError:
             if limit.expired() and not future.done():
+                envelope.reply_to = GONE
                 raise (timeout_error if sent else room_error)(cell.path, message, timeout) from None
             raise
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEAD",
     "DROPPED",
+    "GONE",
     "LEFT",
     "answer",
     "answer_error",
@@ -38,6 +39,18 @@ __all__ = [
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
+
+
+class _Gone:
+    """In the place of the future of an asker that has given up: its message waits on, and is handled, but holds nothing of the asker."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        return True
+
+
+GONE: Final = _Gone()
 
 
 def answer(reply_to: Any, value: Any) -> None:

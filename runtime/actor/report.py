@@ -88,6 +88,10 @@ class SystemStats:
     restarts: int
     dead_letters: int
     slowest_handler: SlowestHandler | None
+    worker_threads: int
+    """How many worker threads make a call that blocks."""
+    waiting_calls: int
+    """How many calls that block wait for a worker thread."""
 
 
 @dataclass(frozen=True, slots=True)

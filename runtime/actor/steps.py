@@ -7,11 +7,15 @@ It must never raise anything except `StopIteration` with the outcome (and `Gener
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-__all__ = ["StepResult", "Steps"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["StepResult", "Steps", "is_about_to_begin"]
 
 
 class StepResult(NamedTuple):
@@ -103,3 +107,9 @@ class Steps(Coroutine[object, None, StepResult]):
         if self._done is not None:
             self._done(outcome)
         raise StopIteration(outcome)
+
+
+def is_about_to_begin(task: asyncio.Task[Any] | None) -> bool:
+    """Whether the first step of that task is still to come."""
+    steps = None if task is None else task.get_coro()
+    return isinstance(steps, Steps) and inspect.getcoroutinestate(steps._coro) == inspect.CORO_CREATED

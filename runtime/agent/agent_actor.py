@@ -178,8 +178,15 @@ def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> A
 
 
 async def _closable(stream: Any) -> AsyncIterator[object]:
-    async for event in stream:
-        yield event
+    """What iterates it, which may be an async generator of its own, is closed with it."""
+    events = aiter(stream)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
 
 
 def _check_event(agent: Definition, event: AgentEvent) -> None:

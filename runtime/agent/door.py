@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
@@ -30,6 +31,7 @@ from .tree import Definition, Node
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..actor.loop_cell import LoopCell
+    from ..clock import Clock
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -72,6 +74,11 @@ class AgentDoor:
     @property
     def agent_name(self) -> str:
         return self.invocation.node.name
+
+    @property
+    def clock(self) -> Clock:
+        """By which all waits in this run."""
+        return self._system.clock
 
     @property
     def node(self) -> Node:
@@ -328,7 +335,12 @@ class AgentDoor:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""
-        return await self._system.run_blocking(function, *args, **kwargs)
+        name = f"{getattr(function, '__qualname__', None) or repr(function)} of agent {self.agent_name!r} in run {self.run.run_id}"
+        return await self._system.run_named(partial(function, *args, **kwargs), name)
+
+    async def run_tool(self, function: Callable[[], T], tool: str, began: Callable[[], object] | None) -> T:
+        """The same for a call of a tool. `began` is called when a thread has begun it."""
+        return await self._system.run_named(function, f"tool {tool} of agent {self.agent_name!r} in run {self.run.run_id}", began)
 
     async def at_once(self, works: Iterable[Coroutine[object, None, T]]) -> list[T]:
         """The results of all of them. Raises the first error; the others are cancelled, and have ended by then."""

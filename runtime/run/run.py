@@ -13,6 +13,7 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, get_args
 
+from ..actor.steps import is_about_to_begin
 from ..agent.run_context import RunContext
 from ..agent.run_messages import CancelMode, CancelRun
 from ..data.events import AgentEvent
@@ -174,7 +175,7 @@ class Run:
         record = self._record
         if record.result is not None:
             return record.result
-        refuse_on_a_loop("run.result()", "await run", self.id)
+        self._refuse_on_a_loop("run.result()", "await run")
         door = self._door()
         ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
         try:
@@ -219,13 +220,32 @@ class Run:
             self._started().on_loop(self._cancel_here, "it was closed")
             await self._door().call(self._finished)
 
+    def _refuse_on_a_loop(self, call: str, instead: str) -> None:
+        """Raise, if an event loop is running in this thread. A run that was made for this call alone is not to do anything then."""
+        try:
+            refuse_on_a_loop(call, instead, self.id)
+        except UsageError:
+            self._call_off()
+            raise
+
+    def _call_off(self) -> None:
+        """Let it end before its first agent begins, if that is still possible: only where the loop has had no turn since the start."""
+        supervisor = self._supervisor
+        if supervisor is None or self._iterated or self._record.result is not None or not self._door().is_here:
+            return
+        agents = tuple(supervisor._cell.children or ())
+        if all(is_about_to_begin(agent.task) for agent in agents):
+            self._abandon_here(cancelled=False)
+            for agent in agents:
+                agent.cancel_handler()
+
     # --- events ---
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return self._events()
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        refuse_on_a_loop("for event in run", "async for event in run", self.id)
+        self._refuse_on_a_loop("for event in run", "async for event in run")
         return self._events()
 
     def _events(self) -> Events:

@@ -25,7 +25,9 @@ from ..durability.journal import check_values
 from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
+from ..errors import UsageError
 from ..system.loop_door import LoopDoor, running_loop
+from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
 from .run import OnLeave, Run
@@ -120,6 +122,9 @@ class RunFactory:
     def choose_system(self) -> ActorSystem:
         """The system in which a run lives that is started here."""
         if self._system is not None:
+            if self._system.state is SystemState.NEW:
+                msg = f"Runner(system=...): {self._system.not_entered}"
+                raise UsageError(msg)
             return self._system
         loop = running_loop()
         if loop is not None:

@@ -49,6 +49,7 @@ def _release() -> None:
 
 def _after_in_child() -> None:
     for system in _systems:
+        system.workers.forget()
         if system.is_running:
             system.fault = (
                 f"{system!r} was made before this process was forked (now process {os.getpid()}): its event loop and threads do not exist here. "

@@ -79,6 +79,8 @@ class ThreadedSystem:
                 _close(runner)
         except BaseException as error:
             if started.done():
+                if "interpreter shutdown" in str(error):
+                    return  # nothing of the system is left, and the loop had no thread to wait for its default executor
                 raise
             started.set_exception(error)  # raised where the system is entered
 

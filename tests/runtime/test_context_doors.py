@@ -31,6 +31,7 @@ OF_A_TOOL = {
     "agent_name",
     "arguments",
     "call_id",
+    "cancelled",
     "emit",
     "idempotency_key",
     "interrupt",
