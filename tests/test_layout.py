@@ -56,7 +56,9 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 
 # The only state that is not a system's own: see `directory.py` for why. `fork.py` has to know who is to be told; `actor.py` gets a cell past `__init__`.
+# Ids come from the operating system's entropy, which is drawn in blocks: what is left of a block is the process's, and no fork's.
 STATE = {
+    "understudy.runtime.data.chat": {"_drawn"},
     "understudy.runtime.actor.current": {"_lock", "_making_default", "_by_loop", "_scopes", "_of_thread", "_default"},
     "understudy.runtime.system.fork": {"_systems", "_held", "_one_at_a_time"},
     "understudy.runtime.actor.actor": {"_birth"},
