@@ -213,6 +213,9 @@ class ModelRetry(ModelError):
 class CheckpointError(UnderstudyError):
     """Bytes that cannot be read back, or a value that cannot be written."""
 
+    path: str | None = None
+    """Where in a value that is which cannot be written, as `Order.lines[2].price`."""
+
 
 class CheckpointNotFound(CheckpointError):
     """There is no checkpoint of that name."""

@@ -30,13 +30,15 @@ STATE = {
     },
     "runtime.agent.session_values": {"_current": "a context variable: `current_session()` works without a context in reach"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
-    "runtime.durability.lease_owner": {
+    "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
+    "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
+    "runtime.durability.store_owner": {
         "_owners": "other systems of the process ask whether an owner is gone; weak",
         "_process": "a cache of the process's own name",
     },
-    "runtime.durability.leases": {"_keepers": "the leases of each system, found by the system; weak"},
     "runtime.durability.store_access": {"_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak"},
     "runtime.log": {"logger": "loggers are the process's"},
+    "runtime.system.process_end": {"_workers": "threads that are to end before the interpreter does"},
     "runtime.system.fork": {
         "_systems": "a fork concerns all systems; weak",
         "_held": "the locks held during a fork",
