@@ -17,20 +17,20 @@ from .codec.packing import pack
 from .data.agent_input import AgentInput
 from .data.chat import Message
 from .durability.answers import Answers
+from .durability.checkpoint import check_checkpoint_id
 from .durability.leases import Busy
 from .durability.open_mark import UnfinishedRun
-from .durability.persistence import RunPersistence, check_checkpoint_id
+from .durability.persistence import RunPersistence
 from .durability.recovery import Recovery, Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .run.event_log import EventLog
 from .run.following import Following
-from .run.opening import Beginning, BeginningOnce, Resuming
+from .run.opening import Beginning, BeginningOnce, Opening, Resuming
 from .run.recovery_loop import RecoveryLoop
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
 from .run.run_options import SearchOptions
-from .run.run_supervisor import Opening
 from .session import Session, check_busy, check_session_id
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Turn

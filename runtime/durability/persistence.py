@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
 from ..data.chat import new_id
-from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError, WriteRefused
+from ..errors import ResumeError, WriteRefused
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
-from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
-from .image import check_format, draw, rebuild
+from .image import draw, rebuild
 from .journal import Journal, replay
 from .kept_outcome import pack_outcome
 from .lease import Lease
 from .leases import SystemLeases, leases_of
+from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
 from .open_mark import OpenMark, UnfinishedRun
 from .save_slot import SaveSlot
 from .store_access import StoreAccess
-from .store_keys import RESERVED, answered_key, former_lease_key, journal_key, open_key
+from .store_keys import answered_key, former_lease_key, journal_key, open_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -35,25 +35,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..data.run_result import RunResult
 
-__all__ = ["RunPersistence", "check_checkpoint_id"]
-
-_LONGEST_ID: Final = 1_500
-"""Bytes that the id of a run or of a checkpoint may have: keys are derived from it that are longer, and stores bound their keys."""
-
-
-def check_checkpoint_id(checkpoint_id: str, name: str = "checkpoint_id") -> str:
-    """Raise, if it cannot be the id of a new checkpoint."""
-    if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        msg = f"{name}={checkpoint_id!r}: give a text that is not empty."
-        raise UsageError(msg)
-    if checkpoint_id.startswith(RESERVED) or VERSIONED.fullmatch(checkpoint_id):
-        msg = f"{name}={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
-        raise UsageError(msg)
-    size = len(checkpoint_id.encode("utf-8", "surrogatepass"))
-    if size > _LONGEST_ID:
-        msg = f"{name}={checkpoint_id[:40]!r}...: the id has {size:,} bytes, and {_LONGEST_ID:,} at most can be kept, with what is derived from it."
-        raise UsageError(msg)
-    return checkpoint_id
+__all__ = ["RunPersistence"]
 
 
 class RunPersistence:
@@ -101,10 +83,6 @@ class RunPersistence:
     @property
     def checkpoint_id(self) -> str:
         return self._slot.name
-
-    @property
-    def lease(self) -> Lease | None:
-        return self._lease
 
     # --- the beginning ---
 
@@ -159,37 +137,29 @@ class RunPersistence:
     async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
         """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
         self._lost = lost
-        name, number = split_id(self.checkpoint_id)
-        head = await self.access.get(name)
-        if head is None and number is not None:
-            whole = await self.access.get(self.checkpoint_id)
-            if whole is not None:
-                name, number, head = self.checkpoint_id, None, whole
-        if head is None:
-            msg = f"there is no checkpoint {name!r} in the store. One is saved when a run is interrupted or cancelled, if its Runner has this store."
-            raise CheckpointNotFound(msg)
-        found = read_checkpoint(name, head)
-        if number is not None and number != found["number"]:
-            return await self._branch(system, name, number, head)
-        self._name(found["run"], name, found.get("agent"), *found.get("kept", (0.0, None)))
+        found = await find_checkpoint(self.access, self.checkpoint_id)
+        if not found.is_last:
+            return await self._branch(system, found)
+        name, content = found.name, found.content
+        self._name(content["run"], name, content.get("agent"), *content.get("kept", (0.0, None)))
         if not await self.take(system):
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
             raise ResumeError(msg, run=self.run_id)
-        now, answered = await self.access.get_both(name, answered_key(found["run"], found["number"]))
-        if now == head and answered is None:
-            self._slot.know(found["number"], head)
-            if found.get("open"):
+        number = content["number"]
+        now, answered = await self.access.get_both(name, answered_key(content["run"], number))
+        if now == found.head and answered is None:
+            self._slot.know(number, found.head)
+            if content.get("open"):
                 self._mark.opened(self._clock)
-            self._answer.find(found["run"], found["number"])
-            self._unfinished(found.get("open"))
-            return await self._image_of(found)
+            self._answer.find(content["run"], number)
+            self._unfinished(content.get("open"))
+            return await self._image_of(content)
         await self.close()
-        if number is None:
-            latest = found["number"]
-            instead = f"To answer it again on purpose, resume('{name}@{latest}'): it becomes a branch of its own."
-            msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
-            raise ResumeError(msg, run=found["run"])
-        return await self._branch(system, name, number, head)
+        if found.number is None:
+            instead = f"To answer it again on purpose, resume('{name}@{number}'): it becomes a branch of its own."
+            msg = f"interrupt {number} of checkpoint {name!r} is already answered. {instead}"
+            raise ResumeError(msg, run=content["run"])
+        return await self._branch(system, found)
 
     def _unfinished(self, unfinished: object) -> None:
         assert self._lease is not None
@@ -206,19 +176,13 @@ class RunPersistence:
         self._slot = SaveSlot(self.access, checkpoint_id)
         self.segments = Segments(self.access, known=True)
 
-    async def _branch(self, system: Host, name: str, number: int, head: bytes) -> dict[str, Any]:
+    async def _branch(self, system: Host, found: FoundCheckpoint) -> dict[str, Any]:
         """Continue from an earlier save, or from one that was answered: as another run."""
-        found = read_checkpoint(name, head)
-        if found["number"] != number:
-            earlier = await self.access.get(numbered_id(name, number))
-            if earlier is None:
-                msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
-                raise CheckpointNotFound(msg)
-            found = read_checkpoint(numbered_id(name, number), earlier)
-        image = await self._image_of(found)
+        wanted = await found.wanted(self.access)
+        image = await self._image_of(wanted)
         image["run"] = run_id = new_id()
         image["fresh"] = None  # what it says does not go into the session in which it began
-        self._name(run_id, f"{name}@{number}~{run_id[:8]}", self._root.name)
+        self._name(run_id, f"{found.name}@{wanted['number']}~{run_id[:8]}", self._root.name)
         self._slot.know(0, None)
         self.segments = Segments(self.access)
         self._records, self._covers_journal = 0, False
@@ -227,25 +191,8 @@ class RunPersistence:
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
-        if "image" in found:
-            image: dict[str, Any] = found["image"]
-            check_format(image)
-            try:
-                await self.segments.complete(image)
-            except UsageError as error:
-                msg = f"checkpoint {self.checkpoint_id!r} is damaged: {error}"
-                raise CheckpointError(msg) from error
-            self._covers_journal = False
-            self._records = len(await self.access.read(journal_key(self.run_id))) if self.journal is not None else 0
-            return image
-        records = await self.access.read(journal_key(found["journal"]))
-        count = found["records"]
-        if len(records) < count:
-            msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
-            raise CheckpointError(msg, run=found["run"])
-        self._records = len(records)
-        self._covers_journal = count == len(records)  # the extra records are from a resume that was lost before its first step
-        return replay(records[:count])
+        image, self._records, self._covers_journal = await load_image(self.access, self.segments, found, self.checkpoint_id, steps=self.journal is not None)
+        return image
 
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
@@ -303,17 +250,16 @@ class RunPersistence:
         image = replay(records)
         self._records = len(records)
         last = await self._slot.look()
-        number = self._slot.number or 0
-        mark = image["mark"]
-        if mark is not None and mark[0] == "drained":
-            self._answer.find(self.run_id, mark[1])
-        elif mark is not None and mark[0] == "resumed":
-            answer = answered_key(self.run_id, mark[1])
-            if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]) and await self.access.get(answer) is None:
-                self._answer.find(self.run_id, mark[1])  # that resume was lost before its first step; from now on its answer is binding
-        elif mark is not None:
-            if mark[0] in ("interrupted", "cancelled") and mark[1] > number:
-                await self._complete_save(mark[1])
+        kind, number = image["mark"] or (None, 0)
+        if kind == "drained":
+            self._answer.find(self.run_id, number)
+        elif kind == "resumed":
+            is_last = last is not None and (last["run"], last["number"]) == (self.run_id, number)
+            if is_last and await self.access.get(answered_key(self.run_id, number)) is None:
+                self._answer.find(self.run_id, number)  # that resume was lost before its first step; from now on its answer is binding
+        elif kind is not None:
+            if kind in ("interrupted", "cancelled") and number > (self._slot.number or 0):
+                await self._complete_save(number)
             return None
         return image
 
@@ -450,9 +396,6 @@ class RunPersistence:
     def unfinished(self) -> UnfinishedRun:
         """What its mark says of it."""
         return self._mark.run
-
-    def mark(self) -> Write:
-        return self._mark.put()
 
     async def close(self) -> None:
         """Work on it no more."""

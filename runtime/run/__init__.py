@@ -11,10 +11,13 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     cancellation    how a run is ended before its end: at once, or at a safe point, which an agent reaches by its door
     casting         which agents play, in which roles, and which agent follows a transfer
     last_words      the last that is done for a run
+    following       a run that is looked at from outside
     opening         from where a run starts
     run_supervisor  the single writer: an actor
     event_iterator  one iteration over a run's events
     run             a run, as its caller sees it
+    run_factory     what makes the runs of one Runner, and chooses where each lives
+    recovery_loop   recovering again and again, for a service
 
 It must never run an agent's code: that is for the agents' own actors in `agent/`.
 """

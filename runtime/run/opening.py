@@ -5,9 +5,9 @@ Owns: the order in which a turn of a session is waited for, a checkpoint is foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..agent.invocation import walk
 from ..agent.run_messages import LOST, CancelRun
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from .event_log import EventLog
 
-__all__ = ["Beginning", "BeginningOnce", "Resuming"]
+__all__ = ["Beginning", "BeginningOnce", "Opening", "Resuming"]
+
+Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
+"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
+
+Returns a result if the run is another process's, or has ended before: it was looked at until its end."""
 
 
 class Beginning:

@@ -13,6 +13,7 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, get_args
 
+from ..actor.ref import ActorRef, cell_of
 from ..actor.steps import is_about_to_begin
 from ..agent.run_context import RunContext
 from ..agent.run_messages import CancelMode, CancelRun
@@ -25,7 +26,6 @@ from .event_iterator import Events
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
-    from ..actor.ref import ActorRef
     from ..system.system import ActorSystem
     from .run_supervisor import RunSupervisor
 
@@ -233,7 +233,7 @@ class Run:
         supervisor = self._supervisor
         if supervisor is None or self._iterated or self._record.result is not None or not self._door().is_here:
             return
-        agents = tuple(supervisor._cell.children or ())
+        agents = tuple(cell_of(supervisor).children or ())
         if all(is_about_to_begin(agent.task) for agent in agents):
             self._abandon_here(cancelled=False)
             for agent in agents:

@@ -30,9 +30,10 @@ from ..system.loop_door import LoopDoor, running_loop
 from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
+from .opening import Opening
 from .run import OnLeave, Run
 from .run_record import RunRecord
-from .run_supervisor import Opening, RunSupervisor
+from .run_supervisor import RunSupervisor
 
 if TYPE_CHECKING:
     from ..actor.ref import ActorRef

@@ -8,8 +8,8 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ..actor.actor import Actor
 from ..actor.direct import OVER, stop_actor, stop_when_childless
@@ -34,7 +34,6 @@ from ..agent.session_values import bind_session
 from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
-from ..data.run_result import RunResult
 from ..durability.image import draw
 from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stopped_at
@@ -42,24 +41,19 @@ from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
 from .event_log import EventLog
 from .last_words import has_last_words, say_last_words
+from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
 
 if TYPE_CHECKING:
-    from ..actor.host import Host
     from ..actor.ref import ActorRef
 
-__all__ = ["Opening", "RunSupervisor"]
+__all__ = ["RunSupervisor"]
 
 _DRAIN_SHARE: Final = 0.9
 """Of the time that a drain may take: after that, what has not come to a safe point is cut short, so that there is time to keep it."""
 
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
-
-Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
-"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
-
-Returns a result if the run is another process's, or has ended before: it was looked at until its end."""
 
 
 class RunSupervisor(Actor):
