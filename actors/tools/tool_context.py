@@ -78,6 +78,12 @@ class ToolContext:
         return f"{door.agent.run.run_id}:{door.agent.invocation.id}:{door.call.id}"
 
     @property
+    def fence(self) -> int:
+        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        lease = self._door.agent.run.lease
+        return 0 if lease is None else lease.fence
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """The `ToolOptions` that were given to this run for this tool."""
         door = self._door

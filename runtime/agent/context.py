@@ -82,6 +82,12 @@ class AgentContext:
         return self._door.agent_name
 
     @property
+    def fence(self) -> int:
+        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        lease = self._door.run.lease
+        return 0 if lease is None else lease.fence
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """The options that were given to this run for this agent."""
         return agent_options(self._door.run.options, self._door.agent_name)

@@ -19,7 +19,6 @@ from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
 from .image import draw, rebuild
 from .journal import Journal, replay
-from .kept_outcome import pack_outcome
 from .lease import Lease
 from .leases import SystemLeases, leases_of
 from .loading import FoundCheckpoint, find_checkpoint, load_image
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
     from ..clock import Clock
-    from ..data.run_result import RunResult
 
 __all__ = ["RunPersistence"]
 
@@ -79,6 +77,11 @@ class RunPersistence:
         self._leases: SystemLeases | None = None
         self._lost: Callable[[], object] | None = None  # called if another process may have the run
         self._clock: Clock | None = None
+
+    @property
+    def unfinished(self) -> UnfinishedRun:
+        """What its mark says of it."""
+        return self._mark.run
 
     @property
     def checkpoint_id(self) -> str:
@@ -215,27 +218,23 @@ class RunPersistence:
             self.journal.mark("resumed", self._slot.number or 0)
             record = self.journal.take(state)
             assert record is not None
-            await self._write([self._append(record), self._mark.put(), *self._reopened()])
+            await self._write([self._append(record), *self._opening()])
             self._records += 1
             self._mark.opened(self._clock)
             self._unfinished(unfinished=True)
         elif self.keeps_outcome:
-            await self._write([self._mark.put(), *self._reopened()])
+            await self._write(self._opening())
             self._mark.opened(self._clock)
         self._answer.claim()
 
-    def _reopened(self) -> list[Write]:
-        """What takes back how the run had ended, where that is kept."""
-        return [Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []
+    def _opening(self) -> list[Write]:
+        """What says that the run is not finished, and takes back how it had ended, where that is kept."""
+        return [self._mark.put(), Put(journal_key(self.run_id), b"")] if self.keeps_outcome else [self._mark.put()]
 
     @property
     def keeps_outcome(self) -> bool:
         """Whether it is kept how the run has ended."""
         return self._mark.run.keep != 0.0
-
-    def pack_outcome(self, result: RunResult) -> bytes:
-        run = self._mark.run
-        return pack_outcome(result, run.agent, run.input, journaled=self.journal is not None)
 
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
@@ -391,11 +390,6 @@ class RunPersistence:
         """No process is to continue it by itself any more."""
         await self._write([*writes, Remove(self._mark.key)], "forget")
         await self.close()
-
-    @property
-    def unfinished(self) -> UnfinishedRun:
-        """What its mark says of it."""
-        return self._mark.run
 
     async def close(self) -> None:
         """Work on it no more."""

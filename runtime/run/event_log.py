@@ -6,6 +6,7 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from ..agent.tree import Node
 from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
+from ..durability.kept_outcome import pack_outcome
 from ..errors import AgentError, UnderstudyError, text_of
 from .run_record import RunRecord
 
@@ -145,6 +147,14 @@ class EventLog:
             self.state.seq = event.seq
             self.record.show(event)
         return contexts
+
+    def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
+        """How the run ends, for callers that ask for it later; None if that is not kept."""
+        persistence = self.persistence
+        if persistence is None or not persistence.keeps_outcome:
+            return None
+        run = persistence.unfinished
+        return pack_outcome(self.record.make_result(outcome, more), run.agent, run.input, journaled=persistence.journal is not None)
 
     # --- of no agent in particular ---
 

@@ -36,8 +36,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.flush()
         if log.persistence is not None:
             unfinished = promise is Promise.UNFINISHED
-            kept = log.persistence.keeps_outcome and not unfinished
-            await log.persistence.finish(unfinished=unfinished, outcome=log.persistence.pack_outcome(record.make_result()) if kept else None)
+            await log.persistence.finish(unfinished=unfinished, outcome=None if unfinished else log.kept_outcome())
     except RunLost as error:
         logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
     except Exception:  # noqa: BLE001 -- as above

@@ -8,7 +8,6 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..actor.actor import Actor
@@ -284,18 +283,12 @@ class RunSupervisor(Actor):
         stamped, contexts = self._log.stamped_deferred()
         ahead = len(stamped)
         try:
-            kept = self._kept(Outcome("interrupted", contexts=contexts), stamped)
+            kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
             await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead, outcome=kept)
         except Exception as error:  # noqa: BLE001 -- as above
             problem = error
         self._rest(problem, stamped)
         return self._look_over()
-
-    def _kept(self, outcome: Outcome, more: Sequence[AgentEvent]) -> bytes | None:
-        """How the run ends, for callers that ask for it later, if that is kept."""
-        persistence = self._log.persistence
-        assert persistence is not None
-        return persistence.pack_outcome(self._record.make_result(outcome, more)) if persistence.keeps_outcome else None
 
     def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
         contexts = self._log.release_deferred(problem, stamped)

@@ -74,6 +74,7 @@ class ThreadedSystem:
         try:
             runner = asyncio.Runner(loop_factory=self._loop_factory)
             try:
+                runner.get_loop()  # made before the coroutine, which would never be awaited if that failed
                 runner.run(self._live(started))
             finally:
                 _close(runner)

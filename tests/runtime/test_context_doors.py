@@ -14,6 +14,7 @@ from understudy.runtime.agent.door import AgentDoor
 OF_AN_AGENT = {
     "agent_name",
     "cast",
+    "fence",
     "interrupt",
     "invocation_id",
     "options",
@@ -33,6 +34,7 @@ OF_A_TOOL = {
     "call_id",
     "cancelled",
     "emit",
+    "fence",
     "idempotency_key",
     "interrupt",
     "interrupt_state",

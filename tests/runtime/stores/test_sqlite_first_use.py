@@ -1,6 +1,7 @@
 """Two processes that open one new file at the same instant: what one has made meanwhile is not taken for somebody else's."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -23,9 +24,8 @@ class Between:
     def execute(self, statement, *args):
         if self._statement is not None and statement.startswith(self._statement):
             self._statement = None
-            other = sqlite3.connect(self._path, isolation_level=None, timeout=0.01)
-            make(other)
-            other.close()
+            with closing(sqlite3.connect(self._path, isolation_level=None, timeout=0.01)) as other:
+                make(other)
         return self._connection.execute(statement, *args)
 
     def __getattr__(self, name):
