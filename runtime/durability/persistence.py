@@ -114,9 +114,10 @@ class RunPersistence:
         self.journal.start(draw(state, self._root))
         record = self.journal.take(state)
         assert record is not None
-        writes: list[Write] = [Expect(self._mark.key), Expect(journal_key(self.run_id)), Append(journal_key(self.run_id), (record,), 0), self._mark.put()]
+        mark, journal = self._mark.put(), journal_key(self.run_id)
+        writes: list[Write] = [Expect(mark.key), Expect(journal), Append(journal, (record,), 0), mark]
         try:
-            taken = await self.take(system, writes)
+            taken = await self.take(system, writes, undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)])
         except WriteRefused as refused:
             msg = f"run {self.run_id} is in the store already: a run is begun once."
             raise UsageError(msg, run=self.run_id) from refused
@@ -127,12 +128,12 @@ class RunPersistence:
         self._mark.opened(self._clock)
         self._guard(state)
 
-    async def take(self, system: Host, writes: Sequence[Write] = ()) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is."""
+    async def take(self, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
         run = self._mark.run
         self._leases, self._clock = leases_of(system), system.clock
         lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
-        lease.is_unfinished = run.steps
+        lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self.access, lease, writes):
             return False
         self._lease = lease

@@ -2,8 +2,12 @@
 
 import asyncio
 
+from tests.doubles.watched_stores import Watched
 from understudy.actors import ChatModelAgent
 from understudy.runtime import ActorSystem, MemoryStore, Message
+
+LEASE_SECONDS = 30
+"""For how long the owner of a run is alive after it has said so: what a system that was told nothing else does."""
 
 PATIENCE = 5
 """Seconds of real time after which something that was to happen will never do."""
@@ -23,27 +27,21 @@ class Gate:
         self._opened.set()
 
 
-class HeldStore(MemoryStore):
-    """Each call takes a turn of the loop. Those of a method, with a word in the key, can be held before or after they are done, or fail."""
+class Held(Watched):
+    """Each call takes a turn of the loop. Those that do something with a key can be held before or after they are done, or fail: `Call` has the words."""
 
-    def __init__(self, **options):
-        super().__init__(**options)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self._rules = []
-        self.calls = []  # (method, key) of each
+        self.calls = []
 
-    def door(self):
-        """Another store with the same data, and gates of its own: as another process has one."""
-        other = HeldStore(time=self._time)
-        other._entries, other._leases, other._locks = self._entries, self._leases, self._locks
-        return other
-
-    def hold(self, method, word="", *, after=False):
+    def hold(self, word, part="", *, after=False):
         """Hold the calls that come from now on."""
         gate = Gate()
-        self._rules.append((method, word, after, gate.wait))
+        self._rules.append((word, part, after, gate.wait))
         return gate
 
-    def fail(self, method, word="", error=OSError, *, after=False, once=False):
+    def fail(self, word, part="", error=OSError, *, after=False, once=False):
         """Have them fail, or the next one only. Returns what ends that."""
 
         async def broken():
@@ -51,37 +49,56 @@ class HeldStore(MemoryStore):
                 self._rules.remove(rule)
             raise error("it is broken")
 
-        rule = (method, word, after, broken)
+        rule = (word, part, after, broken)
         self._rules.append(rule)
         return lambda: self._rules.remove(rule)
 
-    async def _pass(self, method, key, *, after):
-        for name, word, is_after, act in tuple(self._rules):
-            if name == method and is_after is after and (word in key if isinstance(key, str) else any(word in one for one in key)):
+    async def before(self, call):
+        self.calls.append(call)
+        await asyncio.sleep(0)
+        await self._pass(call, after=False)
+
+    async def after(self, call):
+        await self._pass(call, after=True)
+
+    async def _pass(self, call, *, after):
+        for word, part, is_after, act in tuple(self._rules):
+            if is_after is after and call.has(word, part):
                 await act()
+
+    def written(self, word="append"):
+        """The keys with which that was done so far, or was to be done."""
+        return [key for call in self.calls for one, key in call.changes if one == word]
+
+
+class HeldStore(Held, MemoryStore):
+    """One in memory."""
+
+    def __init__(self, **options):
+        self._epochs = [0]
+        super().__init__(**options)
+
+    @property
+    def _epoch(self):
+        return self._epochs[0]
+
+    @_epoch.setter
+    def _epoch(self, epoch):
+        self._epochs[0] = epoch
+
+    def door(self):
+        """Another store with the same data, and gates of its own: as another process has one."""
+        other = HeldStore(time=self._time)
+        for name in ("_ttl", "_entries", "_short", "_owners", "_claims", "_epochs", "_locks"):
+            setattr(other, name, getattr(self, name))
+        return other
 
     def open_keys(self):
         return [key for key in self._entries if ":open:" in key]
 
     def leases(self):
         """The keys that somebody has."""
-        return sorted(key.removeprefix("understudy:") for key, (_, until) in self._leases.items() if until > self._time())
-
-
-def _held(method):
-    async def call(self, key, *arguments):
-        self.calls.append((method, key))
-        await asyncio.sleep(0)
-        await self._pass(method, key, after=False)
-        result = await getattr(MemoryStore, method)(self, key, *arguments)
-        await self._pass(method, key, after=True)
-        return result
-
-    return call
-
-
-for _method in ("get", "set", "delete", "append", "read", "keys", "create", "acquire", "renew", "release", "holder"):
-    setattr(HeldStore, _method, _held(_method))
+        return sorted(key.removeprefix("understudy:") for key, holding in self._claims.items() if self._is_alive(holding.owner))
 
 
 class Echo:

@@ -1,6 +1,6 @@
 """A process that uses a store: it makes one as its argument says, waits until it is told to go on, and prints what came of it.
 
-store_user.py '["SQLiteStore", ["a.db"], {}]' append|create|acquire|first_use NAME
+store_user.py '["SQLiteStore", ["a.db"], {}]' append|create|claim|first_use NAME
 """
 
 import asyncio
@@ -25,8 +25,9 @@ async def main(recipe, action, name):
         elif action == "create":
             print(json.dumps([await store.create(f"key {turn}", name.encode()) for turn in range(APPENDS)]))
         else:
-            assert action == "acquire"
-            print(json.dumps([await store.acquire(f"key {turn}", name, 60) for turn in range(APPENDS)]))
+            assert action == "claim"
+            await store.keep_alive(name, 60, first=True)
+            print(json.dumps([await store.claim(f"key {turn}", name) is not None for turn in range(APPENDS)]))
 
 
 if __name__ == "__main__":

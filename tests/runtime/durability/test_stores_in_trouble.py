@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from tests.doubles.watched_stores import WatchedStore
 from tests.programs.servers import RedisServer
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
@@ -199,7 +200,7 @@ def test_g07_a_run_whose_database_stays_locked_ends_and_can_be_recovered(run, st
 
 def limit(store, room):
     """Let the database grow by so many pages, and no further; None: as much as it likes."""
-    connection = store._worker()._backend._connection
+    connection = store._worker()._backend._opened.connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + room if room is not None else 1 << 30}")
 
@@ -251,43 +252,28 @@ def test_g06_there_is_no_gap_before_the_error_of_a_store(run):
     run(main())
 
 
-class Failing(MemoryStore):
-    """Fails at some of its methods, for as long as they are among `failing`; each of its writes takes some turns of the loop."""
+class Failing(WatchedStore):
+    """Fails at what is among `failing`: a word, or a word and a kind of key; each of its writes takes some turns of the loop."""
 
     def __init__(self, *failing):
         super().__init__()
         self.failing = set(failing)
         self.failed = 0
 
-    async def _do(self, name, key):
-        kind = "checkpoint" if not key.startswith("understudy:") else key.split(":")[1]
-        if {name, f"{name} {kind}"} & self.failing:
+    async def before(self, call):
+        kinds = [(word, key.split(":")[1] if key.startswith("understudy:") else "checkpoint") for word, key in call.changes]
+        if self.failing & {*(word for word, _ in kinds), *(f"{word} {kind}" for word, kind in kinds)}:
             self.failed += 1
             raise OSError("it is broken")
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    async def append(self, key, records):
-        await self._do("append", key)
-        return await super().append(key, records)
-
-    async def set(self, key, value):
-        await self._do("set", key)
-        await super().set(key, value)
-
-    async def delete(self, key):
-        await self._do("delete", key)
-        await super().delete(key)
-
-    async def create(self, key, value):
-        await self._do("create", key)
-        return await super().create(key, value)
+        if kinds:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run, durability):
     async def main():
-        running = Runner(asking(), store=Failing("set checkpoint"), durability=durability).query("go")
+        running = Runner(asking(), store=Failing("put checkpoint"), durability=durability).query("go")
         events = [event async for event in running]
         assert isinstance(events[-2].error, StoreError)
         assert "it is broken" in str(events[-2].error)
@@ -299,7 +285,7 @@ def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run, dura
     run(main())
 
 
-@pytest.mark.parametrize("failing", ["append", "set"])
+@pytest.mark.parametrize("failing", ["append", "put"])
 def test_g07_a_run_that_cannot_be_written_down_as_begun_has_not_begun(run, failing):
     """Nobody finds it later on either: its caller was told that it has not run."""
     asked = []
@@ -330,7 +316,7 @@ def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_give
         agent = asking()
         runner = Runner(agent, store=store, durability=durability)
         await runner.query("go", checkpoint_id="c")
-        store.failing.add("create")
+        store.failing.add("put answered")
         failed = await runner.resume("c", data=1)
         assert [type(event.error) for event in failed.events] == [StoreError]
         assert failed.status == "failed"
@@ -344,7 +330,7 @@ def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_give
 
 def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run, caplog):
     async def main():
-        store = Failing("delete")
+        store = Failing("remove")
         with caplog.at_level(logging.ERROR, "understudy"):
             running, events, result = await played(store)
         assert result.status == "completed"

@@ -64,7 +64,7 @@ def test_appends_of_several_processes_interleave_only_whole(run, store_of, store
 
 
 @SHARED
-@pytest.mark.parametrize("action", ["create", "acquire"])
+@pytest.mark.parametrize("action", ["create", "claim"])
 def test_of_several_processes_one_wins(run, store_of, store_recipe, at_once, kind, action):
     won = at_once(store_recipe(kind, "shared"), action)
     store = store_of(kind, "shared")
@@ -73,7 +73,7 @@ def test_of_several_processes_one_wins(run, store_of, store_recipe, at_once, kin
         for turn, of_all in enumerate(zip(*won, strict=True)):
             assert sum(of_all) == 1
             key, winner = f"key {turn}", f"p{of_all.index(True)}"
-            assert winner == (await store.holder(key) if action == "acquire" else (await store.get(key)).decode())
+            assert winner == (await store.holder(key) if action == "claim" else (await store.get(key)).decode())
 
     run(main())
 
