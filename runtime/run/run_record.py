@@ -90,8 +90,7 @@ class RunRecord:
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
-        if phase > self.phase:
-            self.phase = phase
+        self.phase = max(self.phase, phase)
         if phase is RunPhase.PLAYING:
             self.has_begun = True
 

@@ -18,12 +18,11 @@ import sys
 import traceback
 from pathlib import Path
 
+from tests.doubles.watched_stores import Watched
+from tests.programs.long_play import make_play
 from understudy import runtime
 from understudy.runtime import Runner
 from understudy.runtime.codec.packing import unpack
-
-from tests.doubles.watched_stores import Watched
-from tests.programs.long_play import make_play
 
 NEVER = 1 << 30
 PROVEN = ("SQLiteStore",)  # a lock on a file is free when its process has ended

@@ -6,7 +6,6 @@ import pytest
 
 from tests.runtime.durability.lives import in_lanes, is_shown, spend
 
-
 JOURNAL = "understudy:journal:"
 
 

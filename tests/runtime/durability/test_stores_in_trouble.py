@@ -55,8 +55,20 @@ async def recorded(store, run_id):
 
 async def played(store, trouble=None, text="", **options):
     """A run, with the events that were shown, and its result."""
-    running = Runner(Talks(trouble, text), store=store, durability="step").query("go", **options)
-    return running, [event async for event in running], await running
+    runner = Runner(Talks(trouble, text), store=store, durability="step")
+    running = runner.query("go", **options)
+    runner.agent.trouble = once(runner.agent, trouble)
+    return runner, [event async for event in running], await running
+
+
+def once(agent, trouble):
+    """For whoever continues there is none."""
+
+    async def makes():
+        agent.trouble = None
+        await trouble()
+
+    return None if trouble is None else makes
 
 
 def check_whole(events, text=""):
@@ -64,8 +76,8 @@ def check_whole(events, text=""):
     assert [event.seq for event in events] == list(range(1, LINES + 1))
 
 
-async def check_ended_and_recover(store, events, result, *words, text=""):
-    """It has ended with an error of the store; nothing was shown that is not in it; and another runner goes on from there."""
+async def check_ended_and_recover(runner, store, events, result, *words, text=""):
+    """It has ended with an error of the store; nothing was shown that is not in it; and who has not been able to let it go continues it at once."""
     *shown, last = events
     assert result.status == "failed"
     assert isinstance(last.error, StoreError)
@@ -76,7 +88,7 @@ async def check_ended_and_recover(store, events, result, *words, text=""):
     numbers = await recorded(store, run_id)
     assert [event.seq for event in shown] == numbers[: len(shown)]
     assert len(numbers) <= len(shown) + 1
-    (again,) = await Runner(Talks(text=text), store=store, durability="step").recover()
+    (again,) = await runner.recover()
     more = [event async for event in again]
     assert (await again).status == "completed"
     texts = [event.message.text for event in [*shown, *more]]
@@ -122,7 +134,7 @@ def test_a_run_waits_for_a_server_that_is_started_again(run, store_of, restarted
 
     async def main():
         async with store_at(kind, server, store_of) as store:
-            _running, events, result = await played(store, trouble)
+            _runner, events, result = await played(store, trouble)
             assert result.status == "completed"
             check_whole(events)
             await asyncio.gather(*coming_back)
@@ -139,9 +151,9 @@ def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(run, store_
     async def main():
         async with store_at(kind, server, store_of) as store:
             store._worker()._backend.patience = 0.2
-            _running, events, result = await played(store, lambda: asyncio.to_thread(server.stop))
+            runner, events, result = await played(store, lambda: asyncio.to_thread(server.stop))
             server.start()
-            await check_ended_and_recover(store, events, result, "see that it runs")
+            await check_ended_and_recover(runner, store, events, result, "see that it runs")
 
     run(main())
 
@@ -179,7 +191,7 @@ def test_a_run_waits_for_a_database_that_is_locked_for_a_moment(run, store_of):
     async def main():
         store = store_of("sqlite", busy_timeout=20)
         lock = Lock(store._path, 0.2)
-        _running, events, result = await played(store, lock.take)
+        _runner, events, result = await played(store, lock.take)
         lock.let_go()
         assert result.status == "completed"
         check_whole(events)
@@ -191,9 +203,9 @@ def test_g07_a_run_whose_database_stays_locked_ends_and_can_be_recovered(run, st
     async def main():
         store = store_of("sqlite", busy_timeout=0.05)
         lock = Lock(store._path)
-        _running, events, result = await played(store, lock.take)
+        runner, events, result = await played(store, lock.take)
         lock.let_go()
-        await check_ended_and_recover(store, events, result, "another process holds its lock")
+        await check_ended_and_recover(runner, store, events, result, "another process holds its lock")
 
     run(main())
 
@@ -214,9 +226,9 @@ def test_g07_a_run_whose_disk_is_full_ends_and_can_be_recovered(run, store_of, r
         async def trouble():
             limit(store, room)
 
-        _running, events, result = await played(store, trouble, text)
+        runner, events, result = await played(store, trouble, text)
         limit(store, None)
-        await check_ended_and_recover(store, events, result, "no room left", text=text)
+        await check_ended_and_recover(runner, store, events, result, "no room left", text=text)
 
     run(main())
 
@@ -245,7 +257,7 @@ def test_a_run_that_lasts_longer_than_its_store_keeps_things_is_found_all_the_sa
 def test_g06_there_is_no_gap_before_the_error_of_a_store(run):
     async def main():
         store = Failing()
-        _running, events, _result = await played(store, lambda: asyncio.sleep(0, store.failing.add("append")))
+        _runner, events, _result = await played(store, lambda: asyncio.sleep(0, store.failing.add("append")))
         assert [event.seq for event in events] == [1, 2, 3]
         assert isinstance(events[-1].error, StoreError)
 
@@ -332,13 +344,13 @@ def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run,
     async def main():
         store = Failing("remove")
         with caplog.at_level(logging.ERROR, "understudy"):
-            running, events, result = await played(store)
+            runner, events, result = await played(store)
         assert result.status == "completed"
         check_whole(events)
         assert [record.levelname for record in caplog.records] == ["ERROR"]
-        assert running.id in caplog.text
+        assert events[-1].run_id in caplog.text
         store.failing.clear()
-        (again,) = await Runner(Talks(), store=store, durability="step").recover()
+        (again,) = await runner.recover()
         assert (await again).events == ()
         assert await store.keys() == []
 
