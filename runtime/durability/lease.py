@@ -36,7 +36,22 @@ class LeaseState(Enum):
 class Lease:
     """One lease that a run has, or waits for."""
 
-    __slots__ = ("claim", "former", "granted", "is_returning", "is_unfinished", "key", "on_lost", "on_wanted", "owner", "preempts", "state", "subject")
+    __slots__ = (
+        "asking",
+        "claim",
+        "former",
+        "granted",
+        "is_returning",
+        "is_unfinished",
+        "key",
+        "on_lost",
+        "on_wanted",
+        "owner",
+        "preempts",
+        "state",
+        "subject",
+        "undo",
+    )
 
     def __init__(
         self,
@@ -58,6 +73,8 @@ class Lease:
         self.claim: Claim | None = None  # as it was taken last
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
+        self.undo: Sequence[Write] = ()  # what takes back that it was taken, if nobody heard of that
+        self.asking: asyncio.Task[Claim | None] | None = None  # the store's answer, if nobody waits for it any more
         self.owner: StoreOwner  # set when it is first asked for
         self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left
 

@@ -18,10 +18,10 @@ from ..actor.direct import stop_actor
 from ..clock import Timer
 from ..errors import ActorDeadError, SystemDraining, WriteRefused
 from ..log import logger
-from ..stores.writes import Write
+from ..stores.writes import Claim, Write
 from .lease import Lease, LeaseState
 from .store_access import StoreAccess
-from .store_owner import StoreOwner
+from .store_owner import Debt, StoreOwner
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -133,6 +133,13 @@ class SystemLeases:
         """Whether another run of this system waits for it."""
         return bool(lease.owner.waiting.get(lease.key))
 
+    async def pay_debts(self, access: StoreAccess) -> None:
+        """Give back now what could not be given back when it was due."""
+        owner = self._by_store.get(access)
+        if owner is not None and owner.owed:
+            await owner.pay_all()
+            self._rest()
+
     async def release(self, lease: Lease) -> None:
         """Pass on a lease that is being given back."""
         owner, key = lease.owner, lease.key
@@ -144,7 +151,7 @@ class SystemLeases:
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
                 if lease.state is LeaseState.HELD:
                     logger.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
-                    owner.owed[key] = lease.claim
+                    owner.owed[key] = Debt(lease.claim)
         if lease.state is LeaseState.HELD:
             lease.state = LeaseState.RETURNED
         self._remove(lease)
@@ -166,9 +173,15 @@ class SystemLeases:
         if owner.by_key.get(lease.key) is not lease or owner.grant_next(lease.key):
             return
         del owner.by_key[lease.key]
-        if not owner.by_key and not owner.owed:
-            for task in owner.tasks:  # a store that does not answer must not keep a task of a run that has ended
-                task.cancel()
+        self._rest()
+
+    def _rest(self) -> None:
+        """If there is nothing left to do, have no actor, and no timers."""
+        for owner in self._by_store.values():
+            if not owner.by_key and not owner.owed:
+                for task in owner.tasks:  # a store that does not answer must not keep a task of a run that has ended
+                    if task is not asyncio.current_task():
+                        task.cancel()
         if self.keeper is not None and not any(owner.by_key or owner.owed for owner in self._by_store.values()):
             keeper, self.keeper = self.keeper, None
             self._end_timers()
@@ -190,9 +203,12 @@ class SystemLeases:
         try:
             taken = await self._claim(lease, writes) or (busy != "reject" and await self._compete(lease, mark, busy))
         except BaseException as problem:
-            if not isinstance(problem, WriteRefused) and lease.state is LeaseState.NONE:
-                owner.owed[lease.key] = None  # the store may have granted it all the same
+            owes = not isinstance(problem, WriteRefused) and lease.state is LeaseState.NONE and self._owe(lease)
             self._remove(lease)
+            if owes and isinstance(problem, Exception):
+                await self._settle(lease)
+            elif owes and self.keeper is not None:
+                self.keeper.run_task(owner, self._settle(lease))
             raise
         if not taken:
             self._remove(lease)
@@ -225,13 +241,13 @@ class SystemLeases:
         owner = lease.owner
         await owner.enter()
         try:
-            claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
+            claim = await self._ask(lease, writes)
         except WriteRefused as refused:
             if refused.reason != "owner":
                 raise
             owner.end()  # it was revoked, or stopped for longer than it is alive, at this very moment
             await owner.enter()
-            claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
+            claim = await self._ask(lease, writes)
         if owner.by_key.get(lease.key) is not lease:
             if claim is not None:
                 await owner.access.commit(claim, (), then="release")
@@ -241,6 +257,37 @@ class SystemLeases:
             lease.hold(claim)
             self._set_renew_timer()
         return claim is not None
+
+    async def _ask(self, lease: Lease, writes: Sequence[Write]) -> Claim | None:
+        """Have the store grant it. If who waits for the answer gives up, it is still heard."""
+        owner = lease.owner
+        granting = owner.access.claim(lease.key, owner.name, writes, former=lease.former)
+        if owner.access.answers_at_once:
+            return await granting
+        lease.asking = self._loop.create_task(granting)
+        claim = await asyncio.shield(lease.asking)
+        lease.asking = None
+        return claim
+
+    def _owe(self, lease: Lease) -> bool:
+        """The store may have granted what nobody waits for any more: it is to be given back. Returns False if there is no need to."""
+        if self.keeper is None or not self.keeper.is_there:
+            if lease.asking is not None:
+                lease.asking.cancel()
+            return False  # the system is left, and all that it has in the store is free
+        lease.owner.owed[lease.key] = Debt(None, lease.undo)
+        self._set_renew_timer()
+        return True
+
+    async def _settle(self, lease: Lease) -> None:
+        """When the store has answered: give that back. If that cannot be done, it is done later."""
+        if lease.asking is not None:
+            await asyncio.gather(lease.asking, return_exceptions=True)
+        try:
+            await lease.owner.pay(lease.key)
+        except Exception as error:  # noqa: BLE001 -- whatever a store raises
+            logger.warning("The lease of %s, which nobody waits for any more, could not be given back yet: %s", lease.subject, error)
+        self._rest()
 
     async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:
         """Wait until another process gives it back. `mark` is the key that asks its holder to do so at once."""
@@ -300,6 +347,7 @@ class SystemLeases:
                 self._is_late.add(owner)
         finally:
             self._is_renewing.discard(owner)
+        self._rest()
 
     # --- being asked by another process ---
 

@@ -60,7 +60,7 @@ class OpenMark:
     def key(self) -> str:
         return open_key(self.run.agent, self.run.id)
 
-    def put(self) -> Write:
+    def put(self) -> Put:
         """Say that the run is not finished."""
         run = self.run
         said: dict[str, Any] = {"checkpoint": run.checkpoint_id, "steps": run.steps}

@@ -92,28 +92,29 @@ class RunPersistence:
     async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
         """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
         self._lost = lost
-        writes: list[Write] = [Expect(self._mark.key), Expect(journal_key(self.run_id))]
+        mark, journal, record = self._mark.put(), journal_key(self.run_id), None
+        writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
             self.journal.start(draw(state, self._root))
             record = self.journal.take(state)
             assert record is not None
-            writes.append(Append(journal_key(self.run_id), (record,), 0))
+            writes.append(Append(journal, (record,), 0))
         try:
-            if not await self.take(system, [*writes, self._mark.put()]):
+            if not await self.take(system, [*writes, mark], undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)]):
                 return False
         except WriteRefused:
             return False
-        self._records = len(writes) - 2
+        self._records = 0 if record is None else 1
         self._mark.opened(self._clock)
         self._guard(state)
         return True
 
-    async def take(self, system: Host, writes: Sequence[Write] = ()) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is."""
+    async def take(self, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
         run = self._mark.run
         self._leases, self._clock = leases_of(system), system.clock
         lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
-        lease.is_unfinished = run.steps
+        lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self.access, lease, writes):
             return False
         self._lease = lease

@@ -16,6 +16,7 @@ from ..errors import CheckpointError, ResumeError, WriteRefused
 from ..log import logger
 from ..stores.writes import Expect, Put, Remove
 from .image import check_image
+from .leases import leases_of
 from .open_mark import OpenMark, UnfinishedRun, read_mark
 from .persistence import RunPersistence
 from .store_access import StoreAccess
@@ -50,6 +51,7 @@ class Search(NamedTuple):
 async def find_unfinished(access: StoreAccess, root: Node, system: Host, search: Search) -> list[Recovery]:
     """The runs of that agent which are not finished and which no living process works on: from here on this process does."""
     prefix = open_prefix(root.name)
+    await leases_of(system).pay_debts(access)  # what this very system could not let go is not another's
     keys = await access.orphans(prefix, None if search.where is not None else search.limit)
     found: list[Recovery] = []
     try:

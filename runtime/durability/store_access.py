@@ -71,6 +71,11 @@ class StoreAccess:
         raise UsageError(msg)
 
     @property
+    def answers_at_once(self) -> bool:
+        """Whether it never lets anybody wait."""
+        return type(self.store) is MemoryStore
+
+    @property
     def has_journals(self) -> bool:
         return self._has_journals
 

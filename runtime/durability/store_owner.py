@@ -11,11 +11,12 @@ import math
 import os
 from collections import deque
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from ..clock import boottime_of
 from ..data.chat import new_id
+from ..errors import WriteRefused
 from ..log import logger
 
 if TYPE_CHECKING:
@@ -26,10 +27,19 @@ if TYPE_CHECKING:
     from .lease import Lease
     from .store_access import StoreAccess
 
-__all__ = ["StoreOwner", "is_gone"]
+__all__ = ["Debt", "StoreOwner", "is_gone"]
 
 _MARGIN: Final = 6
 """The part of its time, as a divisor, that an owner leaves unused: it must have stopped before others may begin."""
+
+
+class Debt(NamedTuple):
+    """A claim that is to be given back."""
+
+    claim: Claim | None
+    """None: it is not known whether there is one."""
+    undo: Sequence[Write] = ()
+    """What was written when it was taken, and is to be taken back."""
 
 
 class StoreOwner:
@@ -65,7 +75,7 @@ class StoreOwner:
         self._is_quiet.set()
         self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
         self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
-        self.owed: dict[str, Claim | None] = {}  # claims that could not be given back yet; None: it is not known whether there is one
+        self.owed: dict[str, Debt] = {}  # claims that could not be given back yet
         self.tasks: set[asyncio.Task[None]] = set()  # that wait for the store
         self.is_looking = False  # whether the store is being asked which leases another process wants at once
         self._rename()
@@ -110,7 +120,7 @@ class StoreOwner:
             async with self._entering:
                 if self._has_entered and not await self._prolong():
                     self.end()
-            await self._pay()
+            await self.pay_all()
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
             left = self._until - boottime_of(self._clock)
             logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
@@ -131,14 +141,29 @@ class StoreOwner:
         for lease in list(self.by_key.values()):
             lease.lose()
 
-    async def _pay(self) -> None:
-        """Give back what could not be given back when it was due."""
-        for key, claim in list(self.owed.items()):
-            if key not in self.by_key:
-                known = claim or await self.access.claim(key, self.name)
-                if known is not None:
-                    await self.access.commit(known, (), then="release")
+    async def pay_all(self) -> None:
+        for key in list(self.owed):
+            await self.pay(key)
+
+    async def pay(self, key: str) -> None:
+        """Give back what could not be given back when it was due, unless it was taken anew."""
+        debt = self.owed.get(key)
+        if debt is not None and key not in self.by_key:
+            claim = debt.claim or await self.access.claim(key, self.name)
+            if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
+                await self.access.commit(claim, (), then="release")
+        if self.owed.get(key) is debt:
             self.owed.pop(key, None)
+
+    async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:
+        """Take back what was written when it was taken. Returns False if it was not, or is another's."""
+        try:
+            await self.access.commit(claim, undo, then="forget")
+        except WriteRefused as refused:
+            if refused.reason != "value":
+                raise
+            return False
+        return True
 
     def is_closed(self) -> bool:
         """Whether its system cannot do anything any more."""
@@ -186,7 +211,7 @@ class StoreOwner:
         self.by_key.clear()
         self.waiting.clear()
         await self._is_quiet.wait()
-        if entered and held:
+        if entered and (held or self.owed):
             try:
                 await self.access.revoke(name)
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end

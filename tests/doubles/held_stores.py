@@ -2,8 +2,12 @@
 
 import asyncio
 
+from tests.doubles.watched_stores import Watched
 from understudy.actors import ChatModelAgent
 from understudy.runtime import ActorSystem, MemoryStore, Message
+
+LEASE_SECONDS = 30
+"""For how long the owner of a run is alive after it has said so: what a system that was told nothing else does."""
 
 PATIENCE = 5
 """Seconds of real time after which something that was to happen will never do."""
@@ -23,37 +27,21 @@ class Gate:
         self._opened.set()
 
 
-class HeldStore(MemoryStore):
-    """Each call takes a turn of the loop. Those of a method, with a word in the key, can be held before or after they are done, or fail."""
+class Held(Watched):
+    """Each call takes a turn of the loop. Those that do something with a key can be held before or after they are done, or fail: `Call` has the words."""
 
-    def __init__(self, **options):
-        self._counter = [0]  # the last epoch, for all doors
-        super().__init__(**options)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self._rules = []
-        self.calls = []  # (method, key) of each
+        self.calls = []
 
-    def door(self):
-        """Another store with the same data, and gates of its own: as another process has one."""
-        other = HeldStore(time=self._time)
-        for name in ("_entries", "_short", "_owners", "_claims", "_counter", "_locks"):
-            setattr(other, name, getattr(self, name))
-        return other
-
-    @property
-    def _epoch(self):
-        return self._counter[0]
-
-    @_epoch.setter
-    def _epoch(self, epoch):
-        self._counter[0] = epoch
-
-    def hold(self, method, word="", *, after=False):
+    def hold(self, word, part="", *, after=False):
         """Hold the calls that come from now on."""
         gate = Gate()
-        self._rules.append((method, word, after, gate.wait))
+        self._rules.append((word, part, after, gate.wait))
         return gate
 
-    def fail(self, method, word="", error=OSError, *, after=False, once=False):
+    def fail(self, word, part="", error=OSError, *, after=False, once=False):
         """Have them fail, or the next one only. Returns what ends that."""
 
         async def broken():
@@ -61,47 +49,56 @@ class HeldStore(MemoryStore):
                 self._rules.remove(rule)
             raise error("it is broken")
 
-        rule = (method, word, after, broken)
+        rule = (word, part, after, broken)
         self._rules.append(rule)
         return lambda: self._rules.remove(rule)
 
-    async def _pass(self, method, keys, *, after):
-        for name, word, is_after, act in tuple(self._rules):
-            if name == method and is_after is after and any(word in key for key in keys):
+    async def before(self, call):
+        self.calls.append(call)
+        await asyncio.sleep(0)
+        await self._pass(call, after=False)
+
+    async def after(self, call):
+        await self._pass(call, after=True)
+
+    async def _pass(self, call, *, after):
+        for word, part, is_after, act in tuple(self._rules):
+            if is_after is after and call.has(word, part):
                 await act()
+
+    def written(self, word="append"):
+        """The keys with which that was done so far, or was to be done."""
+        return [key for call in self.calls for one, key in call.changes if one == word]
+
+
+class HeldStore(Held, MemoryStore):
+    """One in memory."""
+
+    def __init__(self, **options):
+        self._epochs = [0]
+        super().__init__(**options)
+
+    @property
+    def _epoch(self):
+        return self._epochs[0]
+
+    @_epoch.setter
+    def _epoch(self, epoch):
+        self._epochs[0] = epoch
+
+    def door(self):
+        """Another store with the same data, and gates of its own: as another process has one."""
+        other = HeldStore(time=self._time)
+        for name in ("_ttl", "_entries", "_short", "_owners", "_claims", "_epochs", "_locks"):
+            setattr(other, name, getattr(self, name))
+        return other
 
     def open_keys(self):
         return [key for key in self._entries if ":open:" in key]
 
-    def claimed(self):
-        """The keys that a living owner has."""
+    def leases(self):
+        """The keys that somebody has."""
         return sorted(key.removeprefix("understudy:") for key, holding in self._claims.items() if self._is_alive(holding.owner))
-
-
-def _keys_of(method, first, *arguments):
-    """The key of a call, and those that it writes."""
-    if method == "commit":
-        return [first.key if first is not None else "", *(write.key for write in arguments[0])]
-    if method == "claim" and len(arguments) > 1:
-        return [first, *(write.key for write in arguments[1])]
-    return [first]
-
-
-def _held(method):
-    async def call(self, key="", *arguments, **options):
-        keys = _keys_of(method, key, *arguments)
-        self.calls.append((method, keys[0]))
-        await asyncio.sleep(0)
-        await self._pass(method, keys, after=False)
-        result = await getattr(MemoryStore, method)(self, key, *arguments, **options)
-        await self._pass(method, keys, after=True)
-        return result
-
-    return call
-
-
-for _method in ("get", "set", "delete", "append", "read", "keys", "create", "keep_alive", "revoke", "claim", "commit", "holder", "orphans"):
-    setattr(HeldStore, _method, _held(_method))
 
 
 class Echo:

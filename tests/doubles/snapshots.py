@@ -1,11 +1,11 @@
-"""A store that remembers what was in it after each write: what a process finds that goes on with a run which ended there and then."""
+"""A store that remembers what was in it after each step in which something was written: what a process finds that goes on with a run which ended there."""
 
-from understudy.runtime import MemoryStore
+from tests.doubles.watched_stores import WatchedStore
 from understudy.runtime.codec.packing import unpack
 
 
-class Snapshots(MemoryStore):
-    """In memory. `taken` holds, for each write, what it was and what was in the store then."""
+class Snapshots(WatchedStore):
+    """In memory. `taken` holds, for each step that has changed something, what it was and what was in the store then."""
 
     def __init__(self, content=None):
         super().__init__()
@@ -15,32 +15,15 @@ class Snapshots(MemoryStore):
         self.taken = []
 
     def content(self):
-        """All that is in it, but for leases: whoever had them is gone."""
+        """All that is in it, but for owners and claims: whoever had them is gone."""
         return {key: (entry.value, tuple(entry.records)) for key, entry in self._entries.items()}
 
     def copy(self):
         return Snapshots(self.content())
 
-    def _take(self, call, key):
-        self.taken.append((f"{call} {key}", self.content()))
-
-    async def set(self, key, value):
-        await super().set(key, value)
-        self._take("set", key)
-
-    async def append(self, key, records):
-        count = await super().append(key, records)
-        self._take("append", key)
-        return count
-
-    async def create(self, key, value):
-        created = await super().create(key, value)
-        self._take("create", key)
-        return created
-
-    async def delete(self, key):
-        await super().delete(key)
-        self._take("delete", key)
+    async def after(self, call):
+        if call.is_done:
+            self.taken.append((call, self.content()))
 
 
 def journal_of(content):

@@ -1,10 +1,10 @@
 """A process that is killed in the middle of a run, at every point of it, again and again; and others that go on with the run.
 
-killed.py '["SQLiteStore", ["a.db"], {}]' FOLDER FIRST STEP
+python -m tests.programs.killed '["SQLiteStore", ["a.db"], {}]' FOLDER FIRST STEP
 
 Of each life, which is a process of its own, all that happens is written to a file as lines: calls of models and tools when they begin and when they end,
 events when they are shown, what of the run was in the store when the life began, and how the run ended. A life is killed at its n-th point: right before or
-right after something is written to the store, a call begins or ends, or an event is shown. For each n from FIRST on, in steps of STEP, until a run comes to
+right after a step in which something is written to the store, a call begins or ends, or an event is shown. For each n from FIRST on, in steps of STEP, until a run comes to
 its end unharmed: one life is killed there, the next one is killed sometime later, and the last one is not. Their lines are printed as JSON.
 """
 
@@ -18,17 +18,14 @@ import sys
 import traceback
 from pathlib import Path
 
+from tests.doubles.watched_stores import Watched
+from tests.programs.long_play import make_play
 from understudy import runtime
 from understudy.runtime import Runner
 from understudy.runtime.codec.packing import unpack
 
-try:
-    from tests.programs.long_play import make_play
-except ImportError:
-    from long_play import make_play
-
 NEVER = 1 << 30
-WRITES = ("set", "append", "create", "delete")
+PROVEN = ("SQLiteStore",)  # a lock on a file is free when its process has ended
 
 
 class Log:
@@ -37,6 +34,7 @@ class Log:
     def __init__(self, path, kill_at):
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.left = kill_at
+        self.owners = Path(path).with_name("owners")  # those of all lives, as the store knows them
 
     def point(self, name):
         self.left -= 1
@@ -53,18 +51,25 @@ class Log:
 
 
 def lethal(cls, log):
-    """A store that tells the log before and after each write."""
+    """A store that tells the log before and after each step that writes, or that takes a run or gives it up."""
 
-    def around(name):
-        async def write(self, *args):
-            log.point(f"before {name}")
-            result = await getattr(cls, name)(self, *args)
-            log.point(f"after {name}")
-            return result
+    class Lethal(Watched, cls):
+        async def before(self, call):
+            if call.method == "keep_alive":
+                with log.owners.open("a") as owners:
+                    owners.write(f"{call.key}\n")
+            if is_step(call):
+                log.point(f"before {call}")
 
-        return write
+        async def after(self, call):
+            if is_step(call):
+                log.point(f"after {call}")
 
-    return type(cls.__name__, (cls,), {name: around(name) for name in WRITES})
+    return Lethal
+
+
+def is_step(call):
+    return bool(call.changes) or call.method in ("claim", "commit", "keep_alive", "revoke")
 
 
 def told(event):
@@ -88,11 +93,23 @@ async def recorded(store):
     return {"events": events, "held": held, "keys": await store.keys()}
 
 
+async def declare_dead(recipe, log):
+    """End the owners of earlier lives, where nothing proves that these have ended: whoever starts a life knows it."""
+    kind, args, kwargs = recipe
+    if kind in PROVEN or not log.owners.exists():
+        return
+    async with getattr(runtime, kind)(*args, **kwargs) as store:
+        for owner in log.owners.read_text().splitlines():
+            await store.revoke(owner)
+    log.owners.unlink()
+
+
 def living(recipe, make_runs):
     """What is done in one life."""
 
     async def live(log):
         kind, args, kwargs = recipe
+        await declare_dead(recipe, log)
         async with lethal(getattr(runtime, kind), log)(*args, **kwargs) as store:
             log.write("recorded " + json.dumps(await recorded(store)))
             runner = Runner(make_play(log.note), store=store, durability="step")

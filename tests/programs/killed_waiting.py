@@ -1,6 +1,6 @@
 """A process is killed while a run waits for an answer, before that, and after it was answered; and others try to answer it.
 
-killed_waiting.py '["SQLiteStore", ["a.db"], {}]' FOLDER DURABILITY LEG FIRST STEP
+python -m tests.programs.killed_waiting '["SQLiteStore", ["a.db"], {}]' FOLDER DURABILITY LEG FIRST STEP
 
 As in `killed.py`, each life is a process of its own. LEG says which of the first two is killed, at its n-th point: the one that begins ("begin") or the one
 that answers ("answer"). The third one answers then; if it is refused, it recovers what there is to recover, and answers again if that is interrupted.
@@ -11,13 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-try:
-    from tests.programs.killed import NEVER, lethal, prepare, recorded, spend, told
-    from tests.programs.long_play import make_play
-except ImportError:
-    from killed import NEVER, lethal, prepare, recorded, spend, told
-    from long_play import make_play
-
+from tests.programs.killed import NEVER, declare_dead, lethal, prepare, recorded, spend, told
+from tests.programs.long_play import make_play
 from understudy import runtime
 from understudy.actors import ToolContext, tool
 from understudy.runtime import CheckpointError, Runner
@@ -46,6 +41,7 @@ def living(recipe, durability, *attempts):
 
     async def live(log):
         kind, args, kwargs = recipe
+        await declare_dead(recipe, log)
         async with lethal(getattr(runtime, kind), log)(*args, **kwargs) as store:
             log.write("recorded " + json.dumps(await recorded(store)))
             runner = Runner(make_play(log.note, ask=make_ask(log.note)), store=store, durability=durability)

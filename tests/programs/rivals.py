@@ -12,7 +12,7 @@ import sys
 
 from understudy import runtime
 from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import CheckpointError, Runner, ScriptedModel, ToolCalls
+from understudy.runtime import ActorSystem, CheckpointError, Runner, ScriptedModel, ToolCalls
 
 
 def reply(request):
@@ -36,11 +36,12 @@ async def begin(store, note, number):
     """Start runs, and never come to their end."""
     begun = []
     agent = make_agent(begun.append, asks=False, hangs=True)
-    runs = [Runner(agent, store=store, durability="step").query("go") for _ in range(number)]
-    while len(begun) < number:
-        await asyncio.sleep(0.001)
-    print("ready", flush=True)
-    await asyncio.gather(*runs)
+    async with ActorSystem(lease_seconds=2) as system:
+        runs = [Runner(agent, system=system, store=store, durability="step").query("go") for _ in range(number)]
+        while len(begun) < number:
+            await asyncio.sleep(0.001)
+        print("ready", flush=True)
+        await asyncio.gather(*runs)
 
 
 async def contend(store, note):

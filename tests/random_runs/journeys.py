@@ -11,6 +11,7 @@ from itertools import cycle
 from hypothesis import HealthCheck, Phase, reject, settings
 from hypothesis import strategies as st
 
+from tests.doubles.watched_stores import WatchedStore
 from tests.random_runs.play import World, answer, build
 from tests.random_runs.stories import Story, journal_of
 from tests.random_runs.trees import branches
@@ -27,7 +28,7 @@ PATIENT_LEGS = 20  # from then on all that it waits for is answered at once
 PATIENCE = 2  # seconds that a leg may take
 
 
-class Slow(MemoryStore):
+class Slow(WatchedStore):
     """A store of which every operation takes some turns of the loop. With its `last` record its process is lost: what it does from then on, nobody sees."""
 
     def __init__(self, turns=0, last=None, at_loss=lambda: None):
@@ -51,36 +52,22 @@ class Slow(MemoryStore):
         for _ in range(self.turns):
             await asyncio.sleep(0)
 
-    async def append(self, key, records):
+    async def before(self, call):
         await self._wait()
-        count = await super().append(key, records)
-        self.records += records
-        if len(self.records) == self.last:
-            self.is_lost.set()
-            self.at_loss()
-        await self._wait()
-        return count
 
-    async def get(self, key):
-        await self._wait()
-        return await super().get(key)
-
-    async def set(self, key, value):
-        await self._wait()
-        await super().set(key, value)
-
-    async def create(self, key, value):
-        await self._wait()
-        return await super().create(key, value)
-
-    async def delete(self, key):
-        await self._wait()
-        await super().delete(key)
+    async def after(self, call):
+        if call.is_done:
+            before = len(self.records)
+            self.records += call.records
+            if self.last is not None and before < self.last <= len(self.records):
+                self.is_lost.set()
+                self.at_loss()
+            await self._wait()
 
     async def dump(self):
         """All that is in it, as bytes."""
         found = {}
-        for key in await self.keys(""):
+        for key in await MemoryStore.keys(self):
             found[key] = (await MemoryStore.get(self, key), await MemoryStore.read(self, key))
         return found
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-PROGRAMS = Path(__file__).parents[2] / "programs"
+ROOT = Path(__file__).parents[3]
 LANES = {"L1": "Left", "L2": "Left", "Right": "Right", "I1": "I1", "I2": "I2", "Helper": "Helper", "Digger": "Digger"}
 
 
@@ -63,7 +63,7 @@ def is_shown(event):
 
 def spend(program, recipe, *arguments):
     """Run one of the programs, and return for each case the lives that it has had."""
-    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", str(PROGRAMS / program), json.dumps(recipe), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=55)
+    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-m", f"tests.programs.{program}", json.dumps(recipe), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=55, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     return [[Life(lines) for lines in json.loads(line)] for line in done.stdout.splitlines()]

@@ -2,9 +2,10 @@
 
 import pytest
 
+from tests.doubles.watched_stores import WatchedStore
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, CheckpointError, MemoryStore, Message, Runner, ToolCall
-from understudy.runtime.durability.store_access import history_key
+from understudy.runtime.durability.store_keys import history_key
 
 ROUNDS = 60
 
@@ -24,18 +25,13 @@ class Asking:
         return Message.assistant("x" * 50, (ToolCall(f"c{done}", "ask", "{}"),))
 
 
-class Counting(MemoryStore):
+class Counting(WatchedStore):
     """Counts the bytes that are written."""
 
     written = 0
 
-    async def set(self, key, value):
-        self.written += len(value)
-        await super().set(key, value)
-
-    async def append(self, key, records):
-        self.written += sum(map(len, records))
-        return await super().append(key, records)
+    async def before(self, call):
+        self.written += call.size
 
 
 @tool

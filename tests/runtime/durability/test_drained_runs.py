@@ -47,7 +47,7 @@ def test_a_run_that_is_kept_comes_to_rest_and_is_recovered(run, durability):
             model.gate.set()
             assert (await draining).drained
             result = await play
-            assert result.status == "cancelled"
+            assert result.status == "drained"
             assert "drained" in str(result.error)
             assert log == ["work"]  # the reply's tools are made first
         async with ActorSystem() as system:
@@ -74,7 +74,7 @@ def test_what_comes_to_no_safe_point_in_time_is_cut_short_and_kept(run):
             while len(clock.pending) < 2:  # that of the drain, and that of the run
                 await asyncio.sleep(0)
             clock.advance(9.1)
-            assert (await play).status == "cancelled"
+            assert (await play).status == "drained"
             assert (await draining).drained
         model.gate.set()
         async with ActorSystem() as system:
@@ -114,7 +114,7 @@ def test_a_session_that_was_drained_in_the_middle_of_a_turn_goes_on(run, durabil
             await asyncio.sleep(0)
             model.gate.set()
             assert (await draining).drained
-            assert (await play).status == "cancelled"
+            assert (await play).status == "drained"
             assert [message.text for message in await runner.session("s").history()] == ["go", "a"]
         async with ActorSystem() as system:
             runner = Runner(agent, system=system, store=store, durability=durability)

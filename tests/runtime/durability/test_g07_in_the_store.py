@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.doubles.watched_stores import WatchedStore
 from tests.programs.long_play import make_play
 from understudy.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
-from understudy.runtime import AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
+from understudy.runtime import AgentEvent, Interrupted, Runner, ScriptedModel, StoreError, ToolCalls
 from understudy.runtime.codec.packing import unpack
 
 
@@ -31,7 +32,7 @@ def test_g07_each_event_is_in_the_store_when_it_is_shown(run, store_of, kind):
     run(main())
 
 
-class Gated(MemoryStore):
+class Gated(WatchedStore):
     """Answers nothing that was written before `gate` is opened."""
 
     def __init__(self):
@@ -40,19 +41,11 @@ class Gated(MemoryStore):
         self.gate.set()
         self.waiting = 0
 
-    async def _hold(self):
-        self.waiting += 1
-        await self.gate.wait()
-        self.waiting -= 1
-
-    async def append(self, key, records):
-        count = await super().append(key, records)
-        await self._hold()
-        return count
-
-    async def set(self, key, value):
-        await super().set(key, value)
-        await self._hold()
+    async def after(self, call):
+        if call.is_done and not call.has("remove"):
+            self.waiting += 1
+            await self.gate.wait()
+            self.waiting -= 1
 
 
 class Talks(Agent):
@@ -111,18 +104,18 @@ def test_g07_an_interrupt_is_in_the_store_when_it_is_shown(run, store_of, kind, 
     run(main())
 
 
-class Failing(MemoryStore):
+class Failing(WatchedStore):
     """Fails at the n-th record, and at all that come after it."""
 
     def __init__(self, left):
         super().__init__()
         self.left = left
 
-    async def append(self, key, records):
-        if not self.left:
-            raise OSError("no room left")
-        self.left -= 1
-        return await super().append(key, records)
+    async def before(self, call):
+        if call.records:
+            if not self.left:
+                raise OSError("no room left")
+            self.left -= len(call.records)
 
 
 @pytest.mark.parametrize("left", range(1, 8))

@@ -7,11 +7,10 @@ import threading
 
 import pytest
 
-from tests.doubles.held_stores import Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
+from tests.doubles.held_stores import LEASE_SECONDS, Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, SessionBusy, SQLiteStore, StoreError, SystemDraining, ToolCalls
-from understudy.runtime.durability import leases
-from understudy.runtime.durability.leases import LEASE_SECONDS
+from understudy.runtime.durability import store_owner
 from understudy.runtime.testing import ManualClock
 
 
@@ -63,9 +62,9 @@ def test_a_store_in_trouble_costs_nobody_a_lease_in_another_one(run, trouble):
         model = Echo()
         in_trouble = Runner(echoing(model), system=apart.runners[0].system, store=other).session("t").query("wait")
         at_work = await apart.work(0)
-        gate = other.hold("renew") if trouble == "hangs" else None
+        gate = other.hold("keep_alive") if trouble == "hangs" else None
         if trouble == "fails":
-            other.fail("renew", error=ZeroDivisionError)
+            other.fail("keep_alive", error=ZeroDivisionError)
         elif trouble == "is closed":
             other.close()
         await passing(apart.clock, 2 * LEASE_SECONDS)
@@ -96,7 +95,7 @@ def test_who_cannot_prolong_is_told_before_another_one_can_have_it(run):
     async def main():
         apart = Apart(2)
         at_work = await apart.work(0)
-        apart.doors[0].fail("renew")
+        apart.doors[0].fail("keep_alive")
         waiting = apart.runners[1].session("s").query("wait")
         while not apart.models[1].asked.is_set():
             await passing(apart.clock, 0.5)
@@ -112,8 +111,8 @@ def test_a_store_that_is_away_for_less_than_a_lease_costs_nothing(run):
     async def main():
         apart = Apart(1)
         at_work = await apart.work(0)
-        works = apart.doors[0].fail("renew")
-        await passing(apart.clock, LEASE_SECONDS - 5)
+        works = apart.doors[0].fail("keep_alive")
+        await passing(apart.clock, LEASE_SECONDS * 5 / 6 - 2)  # a part of it is left unused, and the store is asked again after a while
         works()
         await passing(apart.clock, LEASE_SECONDS)
         assert apart.store.leases() == ["session:s"]
@@ -130,7 +129,7 @@ def test_an_old_answer_says_nothing_of_a_lease_that_was_taken_anew(run):
         other = Runner(echoing(other_model), system=apart.runners[0].system, store=store)
         kept, first = await apart.work(0, "t"), other.session("s").query("wait")
         await other_model.asked.wait()
-        before, behind = store.hold("renew", "session:t"), store.hold("renew", "session:t", after=True)
+        before, behind = store.hold("keep_alive"), store.hold("keep_alive", after=True)
         apart.clock.advance(LEASE_SECONDS / 3)
         await soon(before.reached.wait())
         other_model.gate.set()
@@ -233,7 +232,7 @@ def test_who_wants_it_at_once_says_so_to_whoever_has_it_by_now(run):
         await turns()
         urgent = apart.runners[2].session("s", busy="preempt").query("now")
         await turns()
-        late = apart.doors[2].hold("acquire")
+        late = apart.doors[2].hold("claim")
         while not apart.models[1].asked.is_set():
             await passing(apart.clock, 0.5)
         assert (await soon(first)).status == "cancelled"
@@ -302,7 +301,7 @@ def test_a_wish_that_cannot_be_taken_back_costs_nobody_the_turn(run):
 def test_what_was_taken_in_the_moment_of_giving_up_is_given_back(run, what):
     async def main():
         apart = Apart(1, durability="step")
-        gate = apart.doors[0].hold("acquire", "session:" if what == "a turn" else "run:", after=True)
+        gate = apart.doors[0].hold("claim", "session:" if what == "a turn" else "open:", after=True)
         given_up = apart.runners[0].session("s").query("x")
         await soon(gate.reached.wait())
         given_up.cancel()
@@ -319,10 +318,10 @@ def test_the_next_one_has_its_turn_if_the_first_one_does_not_get_it(run, how):
     async def main():
         apart = Apart(1)
         if how == "gives up":
-            gate = apart.doors[0].hold("acquire")
+            gate = apart.doors[0].hold("claim")
         else:
             gate = apart.doors[0].hold("read")
-            apart.doors[0].fail("acquire", once=True)
+            apart.doors[0].fail("claim", once=True)
         session = apart.runners[0].session("s")
         first, second, third = (session.query(text) for text in "abc")
         await soon(gate.reached.wait())
@@ -376,7 +375,7 @@ def test_systems_in_several_threads_keep_their_leases_apart():
             problems.append(error)
 
     gc.collect()
-    before, interval = len(leases._keepers), sys.getswitchinterval()
+    before, interval = len(store_owner._owners), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         threads = [threading.Thread(target=work) for _ in range(4)]
@@ -387,4 +386,4 @@ def test_systems_in_several_threads_keep_their_leases_apart():
     finally:
         sys.setswitchinterval(interval)
     assert problems == []
-    assert len(leases._keepers) <= before + len(threads), "those that have ended are looked at each time"
+    assert len(store_owner._owners) <= before + len(threads), "those that have ended are looked at each time"

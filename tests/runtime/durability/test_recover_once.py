@@ -83,8 +83,7 @@ def test_g08_a_resume_that_was_lost_before_its_first_step_and_is_recovered_is_an
         await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
         interrupted = len(store.taken)
         await Runner(agent, store=store, durability="step").resume("c", data=1)
-        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.startswith("create"))
-        assert store.taken[at][0].startswith("create understudy:answered:")
+        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
         assert done == [1]
         left = Snapshots(store.taken[at - 1][1])
         (recovered,) = await Runner(agent, store=left, durability="step").recover()
@@ -106,11 +105,11 @@ def test_g08_what_a_lost_resume_brought_along_is_lost_with_it(run):
         await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c", session_values={"kept": 1})
         interrupted = len(store.taken)
         await Runner(agent, store=store, durability="step").resume("c", data=1, session_values={"brought": 1})
-        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.startswith("create"))
+        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
         left = Snapshots(store.taken[at - 1][1])
         again = await Runner(agent, store=left, durability="step").resume("c", data=2)
         assert again.session_values == {"kept": 1}
-        steps = [content for what, content in left.taken if what.startswith("append") and len(events_of(content)) == 2]
+        steps = [content for what, content in left.taken if what.has("append", ":journal:") and len(events_of(content)) == 2]
         last = Snapshots(steps[-1])  # lost again, behind its first step
         (recovered,) = await Runner(agent, store=last, durability="step").recover()
         assert (await recovered).session_values == {"kept": 1}
@@ -139,18 +138,17 @@ def test_g08_a_branch_that_is_at_work_is_nobody_elses(run):
 
 
 class Held(Snapshots):
-    """Holds whoever is the first to want a lease, until `gate` is opened."""
+    """Holds whoever is the first to claim a run, until `gate` is opened."""
 
     def __init__(self, content, gate):
         super().__init__(content)
         self.gate = gate
         self.waiting = asyncio.Event()
 
-    async def acquire(self, key, owner, seconds):
-        if not self.waiting.is_set():
+    async def before(self, call):
+        if call.method == "claim" and not self.waiting.is_set():
             self.waiting.set()
             await self.gate.wait()
-        return await super().acquire(key, owner, seconds)
 
 
 class Twice(Agent):
@@ -197,14 +195,13 @@ class Full(Snapshots):
 
     full = True
 
-    async def set(self, key, value):
-        if self.full and not key.startswith("understudy:"):
+    async def before(self, call):
+        if self.full and any(word == "put" and not key.startswith("understudy:") for word, key in call.changes):
             raise OSError("no room")
-        await super().set(key, value)
 
 
 def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
-    """Each step is in the store, and so is that it was interrupted: only the checkpoint is missing."""
+    """Each step before it is in the store: it asks again, and that is saved."""
     done, store = [], Full()
 
     async def main():
@@ -212,8 +209,31 @@ def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
         result = await runner.query("go", checkpoint_id="c")
         assert result.status == "interrupted"
         assert isinstance(result.error, StoreError)
+        assert "c" not in await store.keys()
         store.full = False
+        (again,) = await runner.recover()
+        assert (await again).status == "interrupted"
         assert await runner.recover() == []
+        assert (await runner.resume("c", data=1)).final_message.text == "done"
+        assert done == [1]
+
+    run(main())
+
+
+def test_g08_an_interrupt_of_which_a_version_before_this_one_had_only_the_steps_is_saved_by_recovering(run):
+    """It wrote that it was interrupted, then the checkpoint, then that it is not at work any more; and was lost in between."""
+    done, store = [], Snapshots()
+
+    async def main():
+        agent = approving(done)
+        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
+        (_, before), (_, after) = store.taken[-2:]
+        marks = {key: value for key, value in before.items() if ":open:" in key}
+        assert marks
+        left = Snapshots({**marks, **{key: value for key, value in after.items() if key != "c"}})
+        runner = Runner(agent, store=left, durability="step")
+        assert await runner.recover() == []
+        assert left.content().keys() == after.keys()
         assert (await runner.resume("c", data=1)).final_message.text == "done"
         assert done == [1]
 

@@ -48,7 +48,7 @@ def check_together(lives, attempts, whole):
 
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("begin"))
 def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(store_recipe, tmp_path, kind, durability, leg, first, step):
-    *cases, unharmed = spend("killed_waiting.py", store_recipe(kind), tmp_path, durability, leg, first, step)
+    *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)
     assert unharmed[0].ended[0] == "interrupted"
     answered = unharmed[1].attempts[0]
     assert answered.ended[0] == "completed"
@@ -72,7 +72,7 @@ def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(stor
 
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("answer"))
 def test_g08_an_answer_counts_from_the_first_step_that_was_recorded_after_it(store_recipe, tmp_path, kind, durability, leg, first, step):
-    *cases, unharmed = spend("killed_waiting.py", store_recipe(kind), tmp_path, durability, leg, first, step)
+    *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)
     assert unharmed[1].ended[0] == "completed"
     whole = in_lanes(events(unharmed[0].shown, unharmed[1].shown))
     assert len(cases) > 40 / step

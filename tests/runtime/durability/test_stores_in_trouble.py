@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from tests.doubles.watched_stores import WatchedStore
 from tests.programs.servers import RedisServer
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
@@ -54,8 +55,20 @@ async def recorded(store, run_id):
 
 async def played(store, trouble=None, text="", **options):
     """A run, with the events that were shown, and its result."""
-    running = Runner(Talks(trouble, text), store=store, durability="step").query("go", **options)
-    return running, [event async for event in running], await running
+    runner = Runner(Talks(trouble, text), store=store, durability="step")
+    running = runner.query("go", **options)
+    runner.agent.trouble = once(runner.agent, trouble)
+    return runner, [event async for event in running], await running
+
+
+def once(agent, trouble):
+    """For whoever continues there is none."""
+
+    async def makes():
+        agent.trouble = None
+        await trouble()
+
+    return None if trouble is None else makes
 
 
 def check_whole(events, text=""):
@@ -63,8 +76,8 @@ def check_whole(events, text=""):
     assert [event.seq for event in events] == list(range(1, LINES + 1))
 
 
-async def check_ended_and_recover(store, events, result, *words, text=""):
-    """It has ended with an error of the store; nothing was shown that is not in it; and another runner goes on from there."""
+async def check_ended_and_recover(runner, store, events, result, *words, text=""):
+    """It has ended with an error of the store; nothing was shown that is not in it; and who has not been able to let it go continues it at once."""
     *shown, last = events
     assert result.status == "failed"
     assert isinstance(last.error, StoreError)
@@ -75,7 +88,7 @@ async def check_ended_and_recover(store, events, result, *words, text=""):
     numbers = await recorded(store, run_id)
     assert [event.seq for event in shown] == numbers[: len(shown)]
     assert len(numbers) <= len(shown) + 1
-    (again,) = await Runner(Talks(text=text), store=store, durability="step").recover()
+    (again,) = await runner.recover()
     more = [event async for event in again]
     assert (await again).status == "completed"
     texts = [event.message.text for event in [*shown, *more]]
@@ -121,7 +134,7 @@ def test_a_run_waits_for_a_server_that_is_started_again(run, store_of, restarted
 
     async def main():
         async with store_at(kind, server, store_of) as store:
-            _running, events, result = await played(store, trouble)
+            _runner, events, result = await played(store, trouble)
             assert result.status == "completed"
             check_whole(events)
             await asyncio.gather(*coming_back)
@@ -138,9 +151,9 @@ def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(run, store_
     async def main():
         async with store_at(kind, server, store_of) as store:
             store._worker()._backend.patience = 0.2
-            _running, events, result = await played(store, lambda: asyncio.to_thread(server.stop))
+            runner, events, result = await played(store, lambda: asyncio.to_thread(server.stop))
             server.start()
-            await check_ended_and_recover(store, events, result, "see that it runs")
+            await check_ended_and_recover(runner, store, events, result, "see that it runs")
 
     run(main())
 
@@ -178,7 +191,7 @@ def test_a_run_waits_for_a_database_that_is_locked_for_a_moment(run, store_of):
     async def main():
         store = store_of("sqlite", busy_timeout=20)
         lock = Lock(store._path, 0.2)
-        _running, events, result = await played(store, lock.take)
+        _runner, events, result = await played(store, lock.take)
         lock.let_go()
         assert result.status == "completed"
         check_whole(events)
@@ -190,16 +203,16 @@ def test_g07_a_run_whose_database_stays_locked_ends_and_can_be_recovered(run, st
     async def main():
         store = store_of("sqlite", busy_timeout=0.05)
         lock = Lock(store._path)
-        _running, events, result = await played(store, lock.take)
+        runner, events, result = await played(store, lock.take)
         lock.let_go()
-        await check_ended_and_recover(store, events, result, "another process holds its lock")
+        await check_ended_and_recover(runner, store, events, result, "another process holds its lock")
 
     run(main())
 
 
 def limit(store, room):
     """Let the database grow by so many pages, and no further; None: as much as it likes."""
-    connection = store._worker()._backend._connection
+    connection = store._worker()._backend._opened.connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + room if room is not None else 1 << 30}")
 
@@ -213,9 +226,9 @@ def test_g07_a_run_whose_disk_is_full_ends_and_can_be_recovered(run, store_of, r
         async def trouble():
             limit(store, room)
 
-        _running, events, result = await played(store, trouble, text)
+        runner, events, result = await played(store, trouble, text)
         limit(store, None)
-        await check_ended_and_recover(store, events, result, "no room left", text=text)
+        await check_ended_and_recover(runner, store, events, result, "no room left", text=text)
 
     run(main())
 
@@ -244,50 +257,35 @@ def test_a_run_that_lasts_longer_than_its_store_keeps_things_is_found_all_the_sa
 def test_g06_there_is_no_gap_before_the_error_of_a_store(run):
     async def main():
         store = Failing()
-        _running, events, _result = await played(store, lambda: asyncio.sleep(0, store.failing.add("append")))
+        _runner, events, _result = await played(store, lambda: asyncio.sleep(0, store.failing.add("append")))
         assert [event.seq for event in events] == [1, 2, 3]
         assert isinstance(events[-1].error, StoreError)
 
     run(main())
 
 
-class Failing(MemoryStore):
-    """Fails at some of its methods, for as long as they are among `failing`; each of its writes takes some turns of the loop."""
+class Failing(WatchedStore):
+    """Fails at what is among `failing`: a word, or a word and a kind of key; each of its writes takes some turns of the loop."""
 
     def __init__(self, *failing):
         super().__init__()
         self.failing = set(failing)
         self.failed = 0
 
-    async def _do(self, name, key):
-        kind = "checkpoint" if not key.startswith("understudy:") else key.split(":")[1]
-        if {name, f"{name} {kind}"} & self.failing:
+    async def before(self, call):
+        kinds = [(word, key.split(":")[1] if key.startswith("understudy:") else "checkpoint") for word, key in call.changes]
+        if self.failing & {*(word for word, _ in kinds), *(f"{word} {kind}" for word, kind in kinds)}:
             self.failed += 1
             raise OSError("it is broken")
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    async def append(self, key, records):
-        await self._do("append", key)
-        return await super().append(key, records)
-
-    async def set(self, key, value):
-        await self._do("set", key)
-        await super().set(key, value)
-
-    async def delete(self, key):
-        await self._do("delete", key)
-        await super().delete(key)
-
-    async def create(self, key, value):
-        await self._do("create", key)
-        return await super().create(key, value)
+        if kinds:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run, durability):
     async def main():
-        running = Runner(asking(), store=Failing("set checkpoint"), durability=durability).query("go")
+        running = Runner(asking(), store=Failing("put checkpoint"), durability=durability).query("go")
         events = [event async for event in running]
         assert isinstance(events[-2].error, StoreError)
         assert "it is broken" in str(events[-2].error)
@@ -299,7 +297,7 @@ def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run, dura
     run(main())
 
 
-@pytest.mark.parametrize("failing", ["append", "set"])
+@pytest.mark.parametrize("failing", ["append", "put"])
 def test_g07_a_run_that_cannot_be_written_down_as_begun_has_not_begun(run, failing):
     """Nobody finds it later on either: its caller was told that it has not run."""
     asked = []
@@ -330,7 +328,7 @@ def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_give
         agent = asking()
         runner = Runner(agent, store=store, durability=durability)
         await runner.query("go", checkpoint_id="c")
-        store.failing.add("create")
+        store.failing.add("put answered")
         failed = await runner.resume("c", data=1)
         assert [type(event.error) for event in failed.events] == [StoreError]
         assert failed.status == "failed"
@@ -344,15 +342,15 @@ def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_give
 
 def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run, caplog):
     async def main():
-        store = Failing("delete")
+        store = Failing("remove")
         with caplog.at_level(logging.ERROR, "understudy"):
-            running, events, result = await played(store)
+            runner, events, result = await played(store)
         assert result.status == "completed"
         check_whole(events)
         assert [record.levelname for record in caplog.records] == ["ERROR"]
-        assert running.id in caplog.text
+        assert events[-1].run_id in caplog.text
         store.failing.clear()
-        (again,) = await Runner(Talks(), store=store, durability="step").recover()
+        (again,) = await runner.recover()
         assert (await again).events == ()
         assert await store.keys() == []
 

@@ -5,27 +5,20 @@ import asyncio
 import pytest
 
 from tests.doubles.cancelling import Door, Player, chat, line_of, turns
+from tests.doubles.watched_stores import WatchedStore
 from understudy.actors import Agent, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, ToolCalls
 
 
-class Held(MemoryStore):
-    """A store whose writes wait at a door, if there is one."""
+class Held(WatchedStore):
+    """A store whose writes wait at a door, if there is one: those of records and of what says that an interrupt was answered."""
 
     def __init__(self):
         super().__init__()
         self.door = None
 
-    async def append(self, key, records):
-        await self._wait()
-        return await super().append(key, records)
-
-    async def create(self, key, value):
-        await self._wait()
-        return await super().create(key, value)
-
-    async def _wait(self):
-        if self.door is not None:
+    async def before(self, call):
+        if self.door is not None and (call.has("append") or call.has("put", ":answered:")):
             await self.door.wait()
 
 

@@ -22,12 +22,17 @@ async def ended(play):
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "drain"])
-def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how):
+@pytest.mark.parametrize("when", ["before it fails", "while it is given back"])
+def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how, when):
     async def main():
         store, clock = HeldStore(), ManualClock()
         system = beside(clock)
-        store.fail("append", "journal")
-        gate = store.hold("release")
+        if when == "before it fails":
+            gate = store.hold("claim")
+            store.fail("append", "journal")
+        else:
+            store.fail("append", "journal")
+            gate = store.hold("claim")
         play = Runner(echoing(), system=system, store=store, durability="step").query("x", timeout=60)
         await soon(gate.reached.wait())
         draining = None
@@ -49,7 +54,7 @@ def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how):
     run(main())
 
 
-@pytest.mark.parametrize("held", ["append journal", "set open", "delete journal", "delete open", "release run"])
+@pytest.mark.parametrize("held", ["append journal", "put open", "remove journal", "remove open", "leave open"])
 @pytest.mark.parametrize("session", [False, True], ids=["alone", "in a session"])
 def test_one_that_is_cancelled_twice_before_it_has_begun_leaves_nothing(run, held, session):
     """The second time must not cut short what is done to leave nothing."""

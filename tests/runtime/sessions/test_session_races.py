@@ -4,10 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.doubles.held_stores import Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
+from tests.doubles.held_stores import LEASE_SECONDS, Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Message, Runner, ScriptedModel, StoreError, ToolCalls, UsageError
-from understudy.runtime.durability.leases import LEASE_SECONDS
+from understudy.runtime.agent.tree import build_tree
+from understudy.runtime.durability.recovery import Search, find_unfinished
+from understudy.runtime.durability.store_access import StoreAccess
+from understudy.runtime.errors import RunLost
 from understudy.runtime.testing import ManualClock
 
 
@@ -89,7 +92,7 @@ def test_an_answer_that_could_not_be_written_is_not_in_the_session(run):
         runner = Runner(asking(), store=store)
         first = runner.session("s").query("go")
         await soon(first)
-        works = store.fail("create", "answered")
+        works = store.fail("put", "answered")
         assert isinstance((await soon(runner.resume(first.checkpoint_id, data="lost"))).error, StoreError)
         works()
         await soon(runner.resume(first.checkpoint_id, data="found"))
@@ -106,10 +109,10 @@ def test_who_answers_too_late_puts_nothing_into_the_session(run):
         runner = Runner(asking(), store=store)
         first = runner.session("s").query("go")
         await soon(first)
-        gate = store.hold("create", "answered")
+        gate = store.hold("put", "answered")
         late = runner.resume(first.checkpoint_id, data="late")
         await soon(gate.reached.wait())
-        await MemoryStore.create(store, next(key for _, key in store.calls if "answered" in key), b"1")  # somebody else was quicker
+        await MemoryStore.create(store, next(key for key in store.written("put") if "answered" in key), b"1")  # somebody else was quicker
         gate.open()
         assert (await soon(late)).status == "failed"
         assert texts(await runner.session("s").history()) == ["go", ""]
@@ -244,24 +247,50 @@ def test_who_gives_up_recovering_leaves_the_runs_to_others(run, trouble):
         store = HeldStore()
         gates = [Gate() for _ in range(3)]
         names = [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
+
+        def where(unfinished):
+            if trouble == "cannot" and unfinished.id == names[2]:
+                raise ZeroDivisionError("in the user's code")
+            return True
+
         async with ActorSystem() as system:
             runner = Runner(Counts(), system=system, store=store, durability="step")
             reading = store.hold("read", names[1])
-            if trouble == "cannot":
-                store.fail("read", names[2], error=UsageError, once=True)
-            recovering = asyncio.create_task(runner.recover())
+            finding = find_unfinished(StoreAccess(store), build_tree(runner.agent), system, Search(where=where))
+            recovering = asyncio.create_task(finding)
             await soon(reading.reached.wait())
             await turns()
             if trouble == "gives up":
                 recovering.cancel()
             reading.open()
-            with pytest.raises(UsageError if trouble == "cannot" else asyncio.CancelledError):
+            with pytest.raises(ZeroDivisionError if trouble == "cannot" else asyncio.CancelledError):
                 await recovering
             await turns()
             assert store.leases() == []
             again = await runner.recover()
             assert sorted(one.id for one in again) == sorted(names)
             assert [(await soon(one)).status for one in again] == ["completed"] * 3
+
+    run(main())
+
+
+@pytest.mark.parametrize("error", [UsageError, OSError, ZeroDivisionError])
+def test_a_run_that_the_store_cannot_read_is_left_and_keeps_no_other_one_from_being_recovered(run, error):
+    async def main():
+        store = HeldStore()
+        gates = [Gate() for _ in range(3)]
+        names = [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
+        async with ActorSystem() as system:
+            runner = Runner(Counts(), system=system, store=store, durability="step")
+            works = store.fail("read", names[2], error=error)
+            first = await runner.recover()
+            assert {one.id for one in first} == set(names[:2])
+            assert [(await soon(one)).status for one in first] == ["completed"] * 2
+            assert await runner.recover() == []
+            works()
+            (last,) = await runner.recover()
+            assert (last.id, (await soon(last)).status) == (names[2], "completed")
+        assert (store.leases(), store.open_keys()) == ([], [])
 
     run(main())
 
@@ -293,15 +322,15 @@ def test_a_run_that_is_lost_while_it_waits_for_its_turn_writes_nothing(run):
         await soon(model.asked.wait())
         runner = Runner(Counts(), system=beside(clock), store=here, durability="step")
         (waiting,) = await runner.recover()
-        here.fail("renew", f"run:{play.id}")
+        here.fail("keep_alive")
         await passing(clock, 2 * LEASE_SECONDS)
-        assert f"run:{play.id}" not in store.leases()
-        written = len([call for call in here.calls if call[0] == "append"])
+        assert [key for key in store.leases() if play.id in key] == []
+        written = len(here.written())
         model.gate.set()
         await soon(at_work)
         await passing(clock, 2)
-        assert (await soon(waiting)).status == "cancelled"
-        assert len([call for call in here.calls if call[0] == "append"]) == written
+        assert isinstance((await soon(waiting)).error, RunLost)
+        assert len(here.written()) == written
         (again,) = await Runner(Counts(), system=beside(clock), store=there, durability="step").recover()
         assert (await soon(again)).status == "completed"
 
