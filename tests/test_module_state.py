@@ -38,6 +38,10 @@ STATE = {
     },
     "runtime.durability.store_access": {"_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak"},
     "runtime.log": {"logger": "loggers are the process's"},
+    "runtime.stores.sqlite.files": {
+        "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
+        "fcntl": "a module, or None",
+    },
     "runtime.system.process_end": {"_workers": "threads that are to end before the interpreter does"},
     "runtime.system.fork": {
         "_systems": "a fork concerns all systems; weak",
@@ -54,6 +58,7 @@ CONSTANTS = {
     "runtime.agent.session_values": {"_OUTSIDE": "it refuses to take values"},
     "runtime.codec.builtin": {"VALUE_MARKS": "a Mark is not changed after it was made"},
     "runtime.codec.packing": {"_MARKS": "a Mark is not changed after it was made"},
+    "runtime.run.effects": dict.fromkeys(("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"), "effects are not changed after they were made"),
     "runtime.models.protocol": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "runtime.tracing": {"_NONE": "a span without a tracer keeps nothing"},
 }

@@ -106,14 +106,14 @@ class RunPersistence:
             return False
         self._records = 0 if record is None else 1
         self._mark.opened(self._clock)
-        self._guard(state)
+        state.context.lease = self._lease  # under which everything begins from here on
         return True
 
     async def take(self, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
         """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
         run = self._mark.run
         self._leases, self._clock = leases_of(system), system.clock
-        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
+        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", lambda: self._lost and self._lost(), former=former_lease_key(run.id))
         lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self.access, lease, writes):
             return False
@@ -127,14 +127,6 @@ class RunPersistence:
         self._lost = lost
         if self._lease is not None and not self._lease.is_held:
             lost()
-
-    def _lose(self) -> None:
-        if self._lost is not None:
-            self._lost()
-
-    def _guard(self, state: RunState) -> None:
-        """From here on what the run begins is begun under its lease."""
-        state.context.lease = self._lease
 
     # --- continuing ---
 
@@ -207,7 +199,7 @@ class RunPersistence:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(state, self._root))
-        self._guard(state)
+        state.context.lease = self._lease
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""

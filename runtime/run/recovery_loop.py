@@ -5,12 +5,12 @@ Owns: the actor that does it, and how long it waits in between. It must never en
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from ..actor.actor import Actor
+from ..backoff import jittered
 from ..errors import UsageError
 from ..log import logger
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RecoveryLoop"]
 
 _JITTER: Final = 0.2
-"""The part of a wait by which it is longer or shorter than the last one: random, but never an id."""
+"""The part of a wait by which it is longer or shorter than the last one."""
 
 
 class RecoveryLoop:
@@ -64,8 +64,7 @@ class _Recoverer(Actor):
                 logger.info("Run %s is continued here.", run.id)
         except Exception as error:  # noqa: BLE001 -- the next time the store may answer
             logger.warning("Unfinished runs could not be looked for, and will be in about %g s: %s", self._seconds, error)
-        wait = self._seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 -- no secret
-        self._timer = self._cell.system.clock.call_later(wait, self.actor_ref.tell, None)
+        self._timer = self._cell.system.clock.call_later(jittered(self._seconds, _JITTER), self.actor_ref.tell, None)
 
     def on_stop(self) -> None:
         if self._timer is not None:

@@ -134,7 +134,6 @@ class Workers:
 
     def _give_up(self, call: Call) -> None:
         """Nothing waits for the call any more. One that has begun cannot be ended: another thread takes the place of its own until it returns."""
-        worker: _Worker | None = None
         with self._lock:
             if self._waiting.pop(call, self) is None or call.given_up is not None:
                 return
@@ -146,10 +145,17 @@ class Workers:
                 too_many = 0
                 self._stuck += 1
                 call.given_up = monotonic()
-                if self._waiting and self._has_room():
-                    worker = self._add(self._waiting.popitem(last=False)[0])
         if too_many:
             logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, too_many)
+        # In the next turn of the loop: what is given up together with this call is not begun in its place.
+        asyncio.get_running_loop().call_soon(self._fill)
+
+    def _fill(self) -> None:
+        """Let a waiting call begin, if there is room for a thread."""
+        worker: _Worker | None = None
+        with self._lock:
+            if self._waiting and self._has_room():
+                worker = self._add(self._waiting.popitem(last=False)[0])
         if worker is not None:
             self._start(worker)
 
