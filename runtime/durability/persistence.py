@@ -19,19 +19,17 @@ from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
 from .image import draw, rebuild
 from .journal import Journal, replay
-from .lease import Lease
-from .leases import SystemLeases, leases_of
 from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
 from .open_mark import OpenMark, UnfinishedRun
+from .run_lease import RunLease
 from .save_slot import SaveSlot
 from .store_access import StoreAccess
-from .store_keys import answered_key, former_lease_key, journal_key, open_key
+from .store_keys import answered_key, journal_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
-    from ..clock import Clock
 
 __all__ = ["RunPersistence"]
 
@@ -41,19 +39,15 @@ class RunPersistence:
 
     __slots__ = (
         "_answer",
-        "_clock",
         "_covers_journal",
-        "_lease",
-        "_leases",
-        "_lost",
         "_mark",
         "_records",
         "_root",
         "_save_failed",
         "_slot",
         "access",
-        "attempts",
         "journal",
+        "own",
         "recovered",
         "run_id",
         "segments",
@@ -66,17 +60,13 @@ class RunPersistence:
         self.journal = Journal() if run.steps else None
         self.segments = Segments(access)
         self.recovered = False  # whether it continues without having been interrupted
-        self.attempts = 0  # how often it was taken since a process last left it in good order
         self._mark = OpenMark(run)
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer = AnswerMark()
         self._records = 0  # how many the journal holds
         self._covers_journal = True  # whether the image that it continues from is made of all of them
         self._save_failed = False  # whether the run was to be saved, and is not
-        self._lease: Lease | None = None
-        self._leases: SystemLeases | None = None
-        self._lost: Callable[[], object] | None = None  # called if another process may have the run
-        self._clock: Clock | None = None
+        self.own = RunLease(access)
 
     @property
     def unfinished(self) -> UnfinishedRun:
@@ -91,7 +81,7 @@ class RunPersistence:
 
     async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
         """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
-        self._lost = lost
+        self.own.when_lost(lost)
         mark, journal, record = self._mark.put(), journal_key(self.run_id), None
         writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
@@ -100,39 +90,24 @@ class RunPersistence:
             assert record is not None
             writes.append(Append(journal, (record,), 0))
         try:
-            if not await self.take(system, [*writes, mark], undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)]):
+            if not await self.own.take(self._mark.run, system, [*writes, mark], undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)]):
                 return False
         except WriteRefused:
             return False
         self._records = 0 if record is None else 1
-        self._mark.opened(self._clock)
-        state.context.lease = self._lease  # under which everything begins from here on
+        self._mark.opened(self.own.clock)
+        state.context.lease = self.own.held  # under which everything begins from here on
         return True
 
-    async def take(self, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
-        run = self._mark.run
-        self._leases, self._clock = leases_of(system), system.clock
-        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", lambda: self._lost and self._lost(), former=former_lease_key(run.id))
-        lease.is_unfinished, lease.undo = run.steps, undo
-        if not await self._leases.take(self.access, lease, writes):
-            return False
-        self._lease = lease
-        assert lease.claim is not None
-        self.attempts = lease.claim.attempts
-        return True
-
-    def when_lost(self, lost: Callable[[], object]) -> None:
-        """Call that if another process may have it from now on; at once, if that is so."""
-        self._lost = lost
-        if self._lease is not None and not self._lease.is_held:
-            lost()
+    async def take(self, system: Host) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is."""
+        return await self.own.take(self._mark.run, system)
 
     # --- continuing ---
 
     async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
         """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
-        self._lost = lost
+        self.own.when_lost(lost)
         found = await find_checkpoint(self.access, self.checkpoint_id)
         if not found.is_last:
             return await self._branch(system, found)
@@ -146,20 +121,16 @@ class RunPersistence:
         if now == found.head and answered is None:
             self._slot.know(number, found.head)
             if content.get("open"):
-                self._mark.opened(self._clock)
+                self._mark.opened(self.own.clock)
             self._answer.find(content["run"], number)
-            self._unfinished(content.get("open"))
+            self.own.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
-        await self.close()
+        await self.own.give_back()
         if found.number is None:
             instead = f"To answer it again on purpose, resume('{name}@{number}'): it becomes a branch of its own."
             msg = f"interrupt {number} of checkpoint {name!r} is already answered. {instead}"
             raise ResumeError(msg, run=content["run"])
         return await self._branch(system, found)
-
-    def _unfinished(self, unfinished: object) -> None:
-        assert self._lease is not None
-        self._lease.is_unfinished = bool(unfinished)
 
     def _name(self, run_id: str, checkpoint_id: str, agent: object, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
         """It is that run."""
@@ -183,7 +154,7 @@ class RunPersistence:
         self.segments = Segments(self.access)
         self._records, self._covers_journal = 0, False
         await self.take(system)
-        self._unfinished(unfinished=False)
+        self.own.leaves_unfinished(unfinished=False)
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +170,7 @@ class RunPersistence:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(state, self._root))
-        state.context.lease = self._lease
+        state.context.lease = self.own.held
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
@@ -213,11 +184,11 @@ class RunPersistence:
             assert record is not None
             await self._write([self._append(record), *self._opening()])
             self._records += 1
-            self._mark.opened(self._clock)
-            self._unfinished(unfinished=True)
+            self._mark.opened(self.own.clock)
+            self.own.leaves_unfinished(unfinished=True)
         elif self.keeps_outcome:
             await self._write(self._opening())
-            self._mark.opened(self._clock)
+            self._mark.opened(self.own.clock)
         self._answer.claim()
 
     def _opening(self) -> list[Write]:
@@ -232,7 +203,7 @@ class RunPersistence:
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
         self.recovered = True
-        self._mark.opened(self._clock)
+        self._mark.opened(self.own.clock)
         self.segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
@@ -291,7 +262,7 @@ class RunPersistence:
         writes = self._answer.writes()
         if record is not None:
             writes.append(self._append(record))
-            if self._mark.is_due(self._clock):
+            if self._mark.is_due(self.own.clock):
                 writes.append(self._mark.put())
         if not writes:
             return
@@ -300,15 +271,12 @@ class RunPersistence:
         if record is not None:
             self._records += 1
             if len(writes) > 1:
-                self._mark.opened(self._clock)
+                self._mark.opened(self.own.clock)
 
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
         """In one step, and only if this process still has the run."""
         try:
-            if self._lease is not None:
-                await self._lease.commit(writes, then=then)
-            else:
-                await self.access.commit(None, writes)
+            await self.own.write(writes, then)
         except WriteRefused as refused:
             if self._answer.is_due and refused.key == self._answer.key:
                 msg = f"checkpoint {self.checkpoint_id!r} was answered by another process meanwhile."
@@ -322,9 +290,8 @@ class RunPersistence:
             await self._slot.look()
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
-        opening = self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else []
-        if outcome is not None:
-            opening = [*opening, Put(journal_key(self.run_id), outcome)]
+        kept = [] if outcome is None else [Put(journal_key(self.run_id), outcome)]
+        marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -340,7 +307,7 @@ class RunPersistence:
                 content["kept"] = (self._mark.run.keep, self._mark.run.input)
             checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
             try:
-                await self._write([*self._answer.writes(), *steps, *writes, *opening], ending)
+                await self._write([*self._answer.writes(), *steps, *writes, *marks], ending)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
@@ -351,12 +318,11 @@ class RunPersistence:
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
-            self._mark.opened(self._clock)
-            if self._lease is not None:
-                self._unfinished(unfinished=True)
+            self._mark.opened(self.own.clock)
+            self.own.leaves_unfinished(unfinished=True)
         elif is_over:
             self._mark.closed()
-            await self.close()
+            await self.own.give_back()
 
     # --- the end ---
 
@@ -372,31 +338,19 @@ class RunPersistence:
             elif self._mark.is_open and self.journal is not None and not self._slot.number:
                 writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
             writes += self._mark.remove()
-            if writes or self._lease is not None:
+            if writes or self.own.held is not None:
                 await self._write(writes, "forget")
             self._answer.written()
             self._mark.closed()
         finally:
-            await self.close()
+            await self.own.give_back()
 
     async def set_aside(self, writes: Sequence[Write]) -> None:
         """No process is to continue it by itself any more."""
         await self._write([*writes, Remove(self._mark.key)], "forget")
-        await self.close()
-
-    async def close(self) -> None:
-        """Work on it no more."""
-        lease, self._lease = self._lease, None
-        if lease is not None and self._leases is not None:
-            await self._leases.give_back(lease)
-
-    def abandon(self) -> None:
-        """The same, of a run that has ended otherwise than it should: there is no time to wait."""
-        lease, self._lease = self._lease, None
-        if lease is not None and self._leases is not None:
-            self._leases.abandon(lease)
+        await self.own.give_back()
 
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""
-        return self._lease is not None or self._mark.is_open
+        return self.own.held is not None or self._mark.is_open

@@ -117,7 +117,7 @@ class Resuming:
         if image is None:
             image = await persistence.load(system, partial(stop, LOST))
         else:
-            persistence.when_lost(partial(stop, LOST))
+            persistence.own.when_lost(partial(stop, LOST))
         persistence.restore(image, event_log.state)
         state, record = event_log.state, event_log.record
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None

@@ -109,7 +109,7 @@ class RunFactory:
             record.turn = turn
             record.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
-            record.when_finished(persistence.abandon)
+            record.when_finished(persistence.own.abandon)
         if on_leave is OnLeave.STAYS:
             record.stream.never_waits()
         checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")

@@ -165,7 +165,7 @@ class RunSupervisor(Actor):
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
             if self._log.persistence is not None:
-                await self._log.persistence.close()
+                await self._log.persistence.own.give_back()
             if record.turn is not None:
                 await record.turn.release()
 
