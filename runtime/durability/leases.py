@@ -205,9 +205,7 @@ class SystemLeases:
         except BaseException as problem:
             owes = not isinstance(problem, WriteRefused) and lease.state is LeaseState.NONE and self._owe(lease)
             self._remove(lease)
-            if owes and isinstance(problem, Exception):
-                await self._settle(lease)
-            elif owes and self.keeper is not None:
+            if owes and self.keeper is not None:  # in a task of its own: a second cancellation must not cut it short
                 self.keeper.run_task(owner, self._settle(lease))
             raise
         if not taken:
