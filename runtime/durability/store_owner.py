@@ -57,6 +57,7 @@ class StoreOwner:
         "access",
         "by_key",
         "is_looking",
+        "life",
         "name",
         "owed",
         "seconds",
@@ -72,6 +73,7 @@ class StoreOwner:
         self._writes = 0  # that are under way
         self._is_quiet = asyncio.Event()  # whether there are none
         self._is_quiet.set()
+        self.life = 0  # one more each time that its time may have been over before the store heard of it again: others may have taken something meanwhile
         self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
         self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
         self.owed: dict[str, Debt] = {}  # claims that could not be given back yet
@@ -109,6 +111,8 @@ class StoreOwner:
         started, name = boottime_of(self._clock), self.name
         alive = await self.access.keep_alive(name, self.seconds)
         if alive and name == self.name:
+            if boottime_of(self._clock) >= self._until:
+                self.life += 1
             self._until = max(self._until, started + self.seconds)
         return alive
 
