@@ -92,9 +92,7 @@ class Lease:
     def is_sure(self) -> bool:
         """Whether there is time enough left to begin something, by a clock that counts the time for which this machine was suspended."""
         owner = self.owner
-        return (
-            self.state is LeaseState.HELD and self.life == owner.life and owner.is_sure() and self.claim is not None and self.claim.owner == owner.name
-        )
+        return self.state is LeaseState.HELD and self.life == owner.life and owner.is_sure() and self.claim is not None and self.claim.owner == owner.name
 
     async def make_sure(self) -> None:
         """Return when there is time enough. Raises `RunLost` if another process may have it."""

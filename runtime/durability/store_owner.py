@@ -7,6 +7,7 @@ wait for one of them. It must never call an owner gone that may still be at work
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 from collections import deque
@@ -153,7 +154,8 @@ class StoreOwner:
         if debt is not None and key not in self.by_key:
             claim = debt.claim or await self.access.claim(key, self.name)
             if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
-                await self.access.commit(claim, (), then="release")
+                with contextlib.suppress(WriteRefused):  # it was given back, and only the answer was lost
+                    await self.access.commit(claim, (), then="release")
         if self.owed.get(key) is debt:
             self.owed.pop(key, None)
 

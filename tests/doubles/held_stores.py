@@ -48,10 +48,14 @@ class Held(Watched):
         self._rules.append((word, part, after, wait))
         return gate
 
-    def fail(self, word, part="", error=OSError, *, after=False, once=False):
-        """Have them fail, or the next one only. Returns what ends that."""
+    def fail(self, word, part="", error=OSError, *, after=False, once=False, skip=0):
+        """Have them fail, but for the first `skip`; or the next one only. Returns what ends that."""
+        left = [skip]
 
         async def broken():
+            left[0] -= 1
+            if left[0] >= 0:
+                return
             if once:
                 self._rules.remove(rule)
             raise error("it is broken")
