@@ -1,6 +1,6 @@
-"""What plays: everything that a user composes.
+"""What plays: agents are here, with their tools and workflows; `Actor`, which runs anything, is in `understudy.runtime`.
 
-Here are agents; `Actor`, which runs anything, is in `understudy.runtime`. Each row imports only from those above it, and a test holds that:
+Each row imports only from those above it, and a test holds that:
 
     tools                               a function as a tool: signature, schema, context, approval
     agent                               the base of every definition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar
 
 from ..runtime.actor.supervision import Restart
 from ..runtime.agent.context import AgentContext
@@ -49,10 +49,10 @@ class Agent:
     Do not change a definition after it was made, and keep nothing of a run in it: the same one plays in many runs at once.
     """
 
-    allows_transfer: ClassVar[bool] = True
+    allows_transfer: bool = True  # none of these is a ClassVar: pyright would not take an Agent for a `Definition` then
     has_handoffs: bool = False
     followers: Sequence[Agent] = ()
-    unique_children: ClassVar[bool] = True
+    unique_children: bool = True
     wrapped: Agent | None = None
     interrupt_info: ClassVar[str | None] = None
     """What an interrupt says of this agent, where it encloses the one that was interrupted."""
@@ -83,7 +83,7 @@ class Agent:
         self.description = description
         self.sub_agents = _checked(name, sub_agents)
         self.disallow_transfer_to_parent = disallow_transfer_to_parent
-        self.history = history
+        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take the check above for a plain text
         self.hooks = hooks
         self.on_failure = on_failure
 
@@ -110,7 +110,7 @@ class Agent:
         *,
         name: str | None = None,
         description: str | None = None,
-        parameters: Mapping[str, Any] | type | None = None,
+        parameters: Mapping[str, object] | type | None = None,
         full_history: bool = False,
         emit_events: bool = False,
     ) -> Tool:

@@ -63,7 +63,7 @@ class InputGuardrail:
     def get_name(self) -> str:
         return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
 
-    async def run(self, context: AgentContext, value: Any) -> None:
+    async def run(self, context: AgentContext, value: object) -> None:
         """Raise `GuardrailTripped`, if it trips."""
         await _run(self.guardrail_function, self.get_name(), "input", context, value)
 
@@ -82,12 +82,12 @@ class OutputGuardrail:
     def get_name(self) -> str:
         return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
 
-    async def run(self, context: AgentContext, value: Any) -> None:
+    async def run(self, context: AgentContext, value: object) -> None:
         """Raise `GuardrailTripped`, if it trips."""
         await _run(self.guardrail_function, self.get_name(), "output", context, value)
 
 
-async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: Any) -> None:
+async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object) -> None:
     found = await maybe_await(function(context.run, door_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
@@ -153,9 +153,9 @@ def names_before(invocation: Invocation) -> tuple[str, ...]:
     return names
 
 
-def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[Any]]:
+def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[object]]:
     """The guardrails that are for every agent to come: by their kind, and the name of the agent whose they are."""
-    found: dict[tuple[Kind, str], list[Any]] = {}  # guardrails of the kind that the key says
+    found: dict[tuple[Kind, str], list[object]] = {}  # guardrails of the kind that the key says
     kinds: tuple[Kind, Kind] = ("input_guardrails", "output_guardrails")
     for other in (one for tree in node.root.trees() for one in tree.walk()):
         for kind in kinds:
@@ -174,7 +174,7 @@ def applying(own: Sequence[G], kind: Kind, before: Sequence[str], everywhere: Ma
     return found
 
 
-async def check_all(guardrails: Sequence[InputGuardrail | OutputGuardrail], context: AgentContext, value: Any) -> None:
+async def check_all(guardrails: Sequence[InputGuardrail | OutputGuardrail], context: AgentContext, value: object) -> None:
     """Run them at once. Raises what the first one raises that trips or fails, and the others are cancelled."""
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)

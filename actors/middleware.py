@@ -22,7 +22,7 @@ class Middleware:
 
     overridden: ClassVar[frozenset[str]] = frozenset()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.overridden = frozenset(name for name in vars(Middleware) if not name.startswith("_") and getattr(cls, name) is not getattr(Middleware, name))
 

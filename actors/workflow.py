@@ -24,7 +24,7 @@ __all__ = ["Loop", "Parallel", "Sequential"]
 
 
 class _Workflow(Agent):
-    allows_transfer: ClassVar[bool] = False
+    allows_transfer: bool = False
 
 
 class Sequential(_Workflow):
@@ -98,7 +98,7 @@ class Parallel(_Workflow):
     when all have ended, the Parallel has failed with it.
     """
 
-    unique_children: ClassVar[bool] = False
+    unique_children: bool = False
     interrupt_info: ClassVar[str | None] = "Parallel workflow interrupted"
 
     def __init__(

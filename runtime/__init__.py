@@ -1,7 +1,6 @@
-"""How it runs: actors, their mailboxes, their supervision, and the runs of agents on them.
+"""How it runs: `Actor` is here, with mailboxes, supervision and the runs of agents; agents themselves are in `understudy.actors`.
 
-Here is `Actor`, which runs anything; agents are in `understudy.actors`. What users import by topic is a plain module, machinery is in a room. Each
-row imports only from those above it, and a test holds that:
+What users import by topic is a plain module, machinery is in a room. Each row imports only from those above it, and a test holds that:
 
     errors, clock                       what can go wrong; where time comes from
     log, backoff                        the logger; delays between tries

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .errors import UsageError
 
-__all__ = ["Backoff"]
+__all__ = ["Backoff", "jittered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,11 @@ class Backoff:
             plain = min(self.maximum, self.initial * self.factor**attempt)
         except OverflowError:
             plain = self.maximum
-        if chance is None:
-            chance = random.random()  # noqa: S311 -- spreads load, guards no secret
-        return max(0.0, plain * (1 + self.jitter * (2 * chance - 1)))
+        return jittered(plain, self.jitter, chance)
+
+
+def jittered(seconds: float, share: float, chance: float | None = None) -> float:
+    """A wait that is longer or shorter by up to that share."""
+    if chance is None:
+        chance = random.random()  # noqa: S311 -- spreads load, guards no secret
+    return max(0.0, seconds * (1 + share * (2 * chance - 1)))

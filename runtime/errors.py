@@ -34,7 +34,7 @@ This file must never import another one of the package.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pykka
 
@@ -69,6 +69,22 @@ __all__ = [
     "forget_frames",
     "text_of",
 ]
+
+
+class _Where(TypedDict, total=False):
+    """What every error takes beside its text."""
+
+    actor: str | None
+    message: object
+    run: str | None
+    agent: str | None
+
+
+class _ModelWhere(_Where, total=False):
+    kind: str
+    status: int | None
+    retryable: bool
+    retry_after: float | None
 
 
 class UnderstudyError(Exception):
@@ -148,7 +164,7 @@ class HandoffError(AgentError):
 class GuardrailTripped(AgentError):
     """A guardrail found something that is not allowed: `output_info` says what."""
 
-    def __init__(self, text: str = "", *, guardrail: str = "", output_info: Any = None, **where: Any) -> None:
+    def __init__(self, text: str = "", *, guardrail: str = "", output_info: Any = None, **where: Unpack[_Where]) -> None:
         super().__init__(text, **where)
         self.guardrail = guardrail
         self.output_info = output_info
@@ -162,7 +178,14 @@ class ModelError(UnderstudyError):
     """The model could not be reached, or refused the request."""
 
     def __init__(
-        self, text: str = "", *, kind: str = "other", status: int | None = None, retryable: bool = False, retry_after: float | None = None, **where: Any
+        self,
+        text: str = "",
+        *,
+        kind: str = "other",
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        **where: Unpack[_Where],
     ) -> None:
         super().__init__(text, **where)
         self.kind = kind
@@ -182,13 +205,16 @@ class RetryExhausted(ModelError):
 class ModelRetry(ModelError):
     """The attempt failed, and another one follows: what was streamed so far is void. It comes with a delta, and ends nothing."""
 
-    def __init__(self, attempt: int, text: str = "", **where: Any) -> None:
+    def __init__(self, attempt: int, text: str = "", **where: Unpack[_ModelWhere]) -> None:
         super().__init__(text or f"attempt {attempt} failed while it was streaming: drop what it has shown", **where)
         self.attempt = attempt
 
 
 class CheckpointError(UnderstudyError):
     """Bytes that cannot be read back, or a value that cannot be written."""
+
+    path: str | None = None
+    """Where in a value that is which cannot be written, as `Order.lines[2].price`."""
 
 
 class CheckpointNotFound(CheckpointError):
@@ -222,7 +248,7 @@ class WriteRefused(StoreError):
 class RunCancelled(UnderstudyError):
     """The run was cancelled, or ran out of time."""
 
-    def __init__(self, text: str = "", **where: Any) -> None:
+    def __init__(self, text: str = "", **where: Unpack[_Where]) -> None:
         super().__init__(text, **where)
         self.contexts: tuple[Any, ...] = ()
         """The position of the run: an `InterruptContext` for each agent that was at work."""

@@ -11,6 +11,6 @@ from typing import Any
 __all__ = ["maybe_await"]
 
 
-async def maybe_await(value: Any) -> Any:
+async def maybe_await(value: object) -> Any:
     """The value; if it is awaitable, its result."""
     return await value if inspect.isawaitable(value) else value

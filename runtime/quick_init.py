@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 def quick(cls: type[T]) -> type[T]:
     """Replace the constructor. Parameters, defaults, their order and `__post_init__` stay as they are."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     parameters, body = ["self"], []
     for field in fields(cls):  # type: ignore[arg-type]  # it is a dataclass
         names[f"_set_{field.name}"] = getattr(cls, field.name).__set__

@@ -5,51 +5,48 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from .actor.current import current_system
-from .actor.direct import send_now
 from .actor.host import Host
 from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
-from .agent.run_messages import Open
-from .agent.run_state import RunState
-from .agent.session_values import SessionValues
 from .agent.tree import Definition, build_tree
+from .codec.packing import pack
 from .data.agent_input import AgentInput
-from .data.chat import Message, new_id
+from .data.chat import Message
 from .durability.answers import Answers
-from .durability.journal import check_values
+from .durability.checkpoint import check_checkpoint_id
 from .durability.leases import Busy
-from .durability.persistence import RunPersistence, check_checkpoint_id
 from .durability.open_mark import UnfinishedRun
-from .durability.recovery import Search, find_unfinished
+from .durability.persistence import RunPersistence
+from .durability.recovery import Recovery, Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .run.event_log import EventLog
-from .run.opening import Beginning, Resuming
-from .run.run import Run
-from .run.run_record import RunRecord
-from .run.run_supervisor import Opening, RunSupervisor
+from .run.following import Following
+from .run.opening import Beginning, BeginningOnce, Opening, Resuming
+from .run.recovery_loop import RecoveryLoop
+from .run.run import OnLeave, Run
+from .run.run_factory import RunFactory, RunSettings
+from .run.run_options import SearchOptions
 from .session import Session, check_busy, check_session_id
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Turn
 from .stores import Store
-from .system.loop_door import LoopDoor, running_loop
+from .system.loop_door import LoopDoor
 from .system.system import ActorSystem
 
 if TYPE_CHECKING:
-    from .actor.ref import ActorRef
     from .run.run_options import RunOptions
 
 __all__ = ["Runner", "as_messages"]
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
 _NO_INPUT: Final = AgentInput()
+_KEPT_AT_LEAST: Final = 600.0
+"""Seconds for which it is kept how a run has ended that was named by its caller, who may ask again."""
 
 
 class Runner:
@@ -73,6 +70,8 @@ class Runner:
         max_transfers: int = 100,
         hooks: RunHooks | None = None,
         event_buffer: int = 1024,
+        keep: Literal["unfinished", "all"] | float | None = None,
+        version: str | None = None,
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
     ) -> None:
@@ -88,12 +87,10 @@ class Runner:
         if max_transfers < 0:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
-        self._access = None if store is None else StoreAccess(store)
-        if durability == "step":
-            if self._access is None:
-                msg = "Runner(durability='step') needs a store: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
-                raise UsageError(msg)
-            self._access.require_fences("Runner(durability='step')")
+        access = _access_of(store, durability)
+        if keep is not None and keep not in ("unfinished", "all") and not (isinstance(keep, int | float) and keep >= 0):
+            msg = f"Runner(keep={keep!r}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended."
+            raise UsageError(msg)
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -113,7 +110,10 @@ class Runner:
             check = getattr(node.agent, "check", None)
             if check is not None:
                 check(node)
-        self._systems: dict[asyncio.AbstractEventLoop, ActorSystem] = {}  # of the loops that are not closed, as far as is known
+        self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
+        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version)
+        self._access = access
+        self._factory = RunFactory(self._tree, system, access, settings)
 
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
@@ -131,19 +131,24 @@ class Runner:
         *,
         checkpoint_id: str | None = None,
         session_id: str | None = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
-        context: Any = None,
+        run_id: str | None = None,
+        detached: bool = False,
+        context: object = None,
     ) -> Run:
         """Run with these messages. It starts now, if an event loop is running here, and else at its first use.
 
         `session_id` is shown to agents and hooks as it is; a conversation that lasts is `session(...)`. `context` is an object of your own, which
         hooks, callbacks of handoffs and tools find at `context.run.context`; it is in no checkpoint.
+
+        `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
+        ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
         """
-        own = self._context(session_id, session_values, options, context)
-        return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout)
+        own = self._factory.context(session_id, session_values, options, context, _checked_id(run_id))
+        return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def _begin(
         self,
@@ -154,14 +159,30 @@ class Runner:
         *,
         streaming: bool | None,
         timeout: float | None,
+        is_named: bool,
+        detached: bool,
     ) -> Run:
         if timeout is not None and not timeout > 0:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        persistence = self._persistence(context, checkpoint_id)
-        opening = Beginning() if turn is not None or (persistence is not None and persistence.journal is not None) else None
-        return self._make(context, given, persistence, opening, timeout, turn)
+        keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
+        if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+            keep = max(keep, _KEPT_AT_LEAST)
+        persistence = self._persistence(context, checkpoint_id, keep, _input_mark(given) if is_named else None)
+        opening: Opening | None = None
+        if is_named:
+            if persistence is None:
+                msg = f"run(run_id={context.run_id!r}): that a run is begun once is kept in a store: give the Runner one, and durability='step' or 'interrupt'."
+                raise UsageError(msg)
+            persistence.access.require_fences("run(run_id=...)")
+            opening = BeginningOnce()
+        elif turn is not None or (persistence is not None and (persistence.journal is not None or persistence.keeps_outcome)):
+            opening = Beginning()
+        return self._factory.make(context, given, persistence, opening, timeout, turn, self._on_leave(detached=detached))
+
+    def _on_leave(self, *, detached: bool) -> OnLeave:
+        return OnLeave.STAYS if detached else OnLeave.RESTS if self.durability == "step" else OnLeave.CANCELS
 
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None) -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
@@ -177,7 +198,7 @@ class Runner:
             msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one has none. Give SQLiteStore('runs.db') or MemoryStore()."
             raise UsageError(msg)
         store_access.require_fences(f"session({session_id!r})")
-        return Session(store_access, session_id, busy, policy, self._run_in_session, self._choose_system)
+        return Session(store_access, session_id, busy, policy, self._run_in_session, self._factory.choose_system)
 
     def _run_in_session(
         self,
@@ -185,26 +206,28 @@ class Runner:
         turn: Turn,
         *,
         checkpoint_id: str | None = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         streaming: bool | None = None,
         timeout: float | None = None,
-        context: Any = None,
+        run_id: str | None = None,
+        detached: bool = False,
+        context: object = None,
     ) -> Run:
-        own = self._context(turn.session_id, session_values, options, context)
-        return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout)
+        own = self._factory.context(turn.session_id, session_values, options, context, _checked_id(run_id))
+        return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def resume(
         self,
         checkpoint_id: str,
-        targets: Mapping[str, Any] | None = None,
+        targets: Mapping[str, object] | None = None,
         *,
-        data: Any = None,
+        data: object = None,
         tool_options: OptionsLike = None,
-        session_values: Mapping[str, Any] | None = None,
+        session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
         timeout: float | None = None,
-        context: Any = None,
+        context: object = None,
     ) -> Run:
         """Go on with a run that was interrupted or cancelled. Without `targets`, every interrupt is answered: with `data`, or without anything.
 
@@ -216,44 +239,77 @@ class Runner:
             msg = f"resume({checkpoint_id!r}): give the id of a checkpoint: that of `run.checkpoint_id`."
             raise UsageError(msg)
         answers = Answers(targets, data)
-        own = self._context(None, session_values, (*as_tool_options(tool_options), *as_options(options)), context)
-        store_access = self._access
-        if store_access is None:
-            return self._make(own, _NO_INPUT, None, _no_store, timeout)
-        persistence = RunPersistence(store_access, self._tree, self._unfinished(own, checkpoint_id))
-        return self._make(own, _NO_INPUT, persistence, Resuming(persistence, answers), timeout)
+        own = self._factory.context(None, session_values, (*as_tool_options(tool_options), *as_options(options)), context)
+        if self._access is None:
+            return self._factory.make(own, _NO_INPUT, None, _no_store, timeout)
+        keep = self._keep if self._access.is_fenced else 0.0
+        persistence = RunPersistence(self._access, self._tree, self._factory.unfinished(own, checkpoint_id, keep))
+        return self._factory.make(own, _NO_INPUT, persistence, Resuming(persistence, answers), timeout, on_leave=self._on_leave(detached=False))
 
-    async def recover(self) -> list[Run]:
-        """Go on with every run of this agent in the store that is not finished, and that nobody works on: after a crash, or after a system was drained.
+    def attach(self, run_id: str, *, after: int = 0) -> Run:
+        """Look on at a run that this process or another one has under way, or get the result of one that has ended and is kept.
 
-        Each is continued once, however many processes call this at the same time. Interrupted runs wait for their answers, and are not among them.
+        Its events come from the store, those behind number `after`. Leaving, or cancelling what this returns, ends the looking, and not the run.
         """
-        store_access = self._access
-        if store_access is None:
-            raise UsageError("recover() needs a Runner with a store: SQLiteStore, RedisStore, PostgresStore or MemoryStore.")
-        store_access.require_fences("recover()")
-        system = self._choose_system()
-        return await LoopDoor(system, "recover()").call(lambda: self._recover_in(system, store_access))
+        check_checkpoint_id(run_id, "run_id")
+        opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
+        return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
 
-    async def _recover_in(self, system: ActorSystem, store_access: StoreAccess) -> list[Run]:
-        """The same, on the loop of the system in which they are to live."""
-        runs = []
-        for persistence, image in await find_unfinished(store_access, self._tree, system, Search()):
-            context = self._context(None, None, None)
-            context.run_id = persistence.run_id
-            runs.append(self._make(context, _NO_INPUT, persistence, Resuming(persistence, None, image), None))
-        return runs
+    async def recover(self, *, max_attempts: int = 3, limit: int | None = None, where: Callable[[UnfinishedRun], bool] | None = None) -> list[Run]:
+        """Continue every run of this agent in the store that is not finished and that no living process works on: after a crash, or after a drain.
+
+        Each is continued once, however many processes call this at the same time; those that have ended the fewest processes come first, `limit` of them at
+        most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life. `where` chooses
+        by what the store says of a run: its `id`, `session_id`, `version`. Interrupted runs wait for their answers, and are not among them.
+        """
+        for name, number in (("max_attempts", max_attempts), ("limit", limit)):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                msg = f"recover({name}={number!r}): give 1 or more."
+                raise UsageError(msg)
+        access, system = self._fenced("recover()"), self._factory.choose_system()
+        search = Search(max_attempts, limit, where)
+
+        async def continue_all() -> list[Run]:
+            return [self._continued(recovery) for recovery in await find_unfinished(access, self._tree, system, search)]
+
+        return await LoopDoor(system, "recover()").call(continue_all)
+
+    async def retry(self, run_id: str) -> Run:
+        """Give a run that was set aside another life: it is continued, and counts as never having ended a process."""
+        access, system = self._fenced("retry()"), self._factory.choose_system()
+
+        async def continue_it() -> Run:
+            return self._continued(await retry_stuck(access, self._tree, system, run_id))
+
+        return await LoopDoor(system, "retry()").call(continue_it)
+
+    async def stuck(self) -> list[UnfinishedRun]:
+        """The runs of this agent that were set aside, because each has ended its process too often."""
+        return await stuck_runs(self._fenced("stuck()"), self._tree.name)
+
+    def _continued(self, recovery: Recovery) -> Run:
+        """A run that is continued, on the loop of the system in which it is to live."""
+        persistence, image = recovery
+        context = self._factory.context(None, None, None, run_id=persistence.run_id)
+        return self._factory.make(context, _NO_INPUT, persistence, Resuming(persistence, None, image), None, on_leave=self._on_leave(detached=False))
+
+    def recover_every(self, seconds: float, **search: Unpack[SearchOptions]) -> RecoveryLoop:
+        """Call `recover` again and again, for a service: `async with runner.recover_every(30): ...`, or keep what it returns, and `stop()` it.
+
+        Each wait is a little longer or shorter than the last, so that processes which began together do not look together. The runs need no consumer.
+        """
+        return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
 
     # --- making ---
 
-    def _context(self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None) -> RunContext:
-        context = RunContext(new_id(), session_id, SessionValues(session_values), as_options(options), self.hooks)
-        context.skip_transfers = self.skip_transfer_messages
-        context.handoff_input_filter = self.handoff_input_filter
-        context.context = users
-        return context
+    def _fenced(self, call: str) -> StoreAccess:
+        if self._access is None:
+            msg = f"{call} needs a Runner with a store: SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
+            raise UsageError(msg)
+        self._access.require_fences(call)
+        return self._access
 
-    def _persistence(self, context: RunContext, checkpoint_id: str | None) -> RunPersistence | None:
+    def _persistence(self, context: RunContext, checkpoint_id: str | None, keep: float | None, mark: str | None) -> RunPersistence | None:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
             if self._access is None:
@@ -261,80 +317,33 @@ class Runner:
                 raise UsageError(msg)
         if self._access is None or self.durability == "none":
             return None
-        return RunPersistence(self._access, self._tree, self._unfinished(context, checkpoint_id or context.run_id))
-
-    def _unfinished(self, context: RunContext, checkpoint_id: str) -> UnfinishedRun:
-        return UnfinishedRun(context.run_id, self._tree.name, checkpoint_id, self.durability == "step", context.session_id)
-
-    def _make(
-        self,
-        context: RunContext,
-        given: AgentInput,
-        persistence: RunPersistence | None,
-        opening: Opening | None,
-        timeout: float | None,
-        turn: Turn | None = None,
-    ) -> Run:
-        context.keeps = persistence is not None
-        if persistence is not None or turn is not None:
-            context.session.guard(check_values)
-        record = RunRecord(context, self._tree.name, self.event_buffer)
-        event_log = EventLog(RunState(context, given), record, persistence)
-        if turn is not None:
-            record.turn = turn
-            record.when_finished(turn.abandon)
-        if persistence is not None and opening is not None:
-            record.when_finished(persistence.abandon)
-        checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
-        run = Run(context, record, self._choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of)
-        if running_loop() is not None:
-            run.start()
-        return run
-
-    # --- where ---
-
-    def _choose_system(self) -> ActorSystem:
-        """The system in which a run lives that is started here."""
-        if self.system is not None:
-            return self.system
-        loop = running_loop()
-        if loop is not None:
-            return self._own_system(loop)
-        default = current_system()  # in its own thread, because no loop is running in this one
-        system = LoopDoor(default, "a run").block(self._own_system_there, "Runner.run()", "async with ActorSystem()")
-        assert system is not None
-        return system
-
-    async def _own_system_there(self) -> ActorSystem:
-        return self._own_system(asyncio.get_running_loop())
-
-    def _own_system(self, loop: asyncio.AbstractEventLoop) -> ActorSystem:
-        system = self._systems.get(loop)
-        if system is None:
-            for known in [known for known in tuple(self._systems) if known.is_closed()]:
-                self._systems.pop(known, None)
-            system = self._systems[loop] = ActorSystem(f"runner-of-{self._tree.name}")
-            system.bind(loop)
-        return system
-
-    def _launch(self, event_log: EventLog, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
-        """Start the run, on the system's loop."""
-        if system is not self.system:
-            event_log.record.when_finished(partial(_release, system))
-        ref = system.spawn_own(RunSupervisor, (self._tree, event_log, self.max_transfers, timeout, opening), None, None)
-        if opening is not None:
-            send_now(ref, Open())
-        return ref
+        return RunPersistence(self._access, self._tree, self._factory.unfinished(context, checkpoint_id, keep, mark))
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:
     raise UsageError("resume(): this Runner has no store, so there is nothing to resume from. Give it the one that the run had: Runner(..., store=...).")
 
 
-def _release(system: ActorSystem) -> None:
-    """A run of a system of its own has ended: leave no thread behind, if it was the last."""
-    if not system.roots:
-        system.workers.release()
+def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
+    access = None if store is None else StoreAccess(store)
+    if durability == "step":
+        if access is None:
+            msg = "Runner(durability='step') needs a store: give store=SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
+            raise UsageError(msg)
+        access.require_fences("Runner(durability='step')")
+    return access
+
+
+def _checked_id(run_id: str | None) -> str | None:
+    return None if run_id is None else check_checkpoint_id(run_id, "run_id")
+
+
+def _input_mark(given: AgentInput) -> str:
+    """What tells this input from another one."""
+    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
+    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
+    return sha256(pack(said)).hexdigest()[:32]
 
 
 def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 from .errors import UsageError
 
@@ -18,7 +17,7 @@ __all__ = ["ManualClock"]
 class _ManualTimer:
     __slots__ = ("args", "callback", "cancelled")
 
-    def __init__(self, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, callback: Callable[..., object], args: tuple[object, ...]) -> None:
         self.callback = callback
         self.args = args
         self.cancelled = False
@@ -52,7 +51,7 @@ class ManualClock:
     def boottime(self) -> float:
         return self._now
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> _ManualTimer:
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> _ManualTimer:
         timer = _ManualTimer(callback, args)
         heapq.heappush(self._timers, (self._now + delay, next(self._order), timer))
         return timer

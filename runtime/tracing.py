@@ -18,7 +18,7 @@ class Span:
 
     __slots__ = ("_attributes", "_opening", "_real")
 
-    def __init__(self, opening: AbstractContextManager[Any] | None = None, attributes: dict[str, Any] | None = None) -> None:
+    def __init__(self, opening: AbstractContextManager[object] | None = None, attributes: dict[str, Any] | None = None) -> None:
         self._opening = opening
         self._attributes = attributes
         self._real: Any = None

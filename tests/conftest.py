@@ -74,6 +74,17 @@ def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
     return run_it
 
 
+@pytest.fixture
+def until() -> Callable[[Callable[[], object]], Coroutine[Any, Any, None]]:
+    """Let the loop run until something holds."""
+
+    async def wait(condition: Callable[[], object]) -> None:
+        while not condition():
+            await asyncio.sleep(0)
+
+    return wait
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """A Redis of this session, started when a test first asks for it. Who stops it starts it again."""

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rich", reason="what the benchmarks need is not installed")
-pytest.importorskip("psutil", reason="what the benchmarks need is not installed")
-
 AGENTS = Path(__file__).parents[1] / "benchmarks" / "agents.py"
 
 

@@ -33,6 +33,11 @@ def objects():
     return len(gc.get_objects())
 
 
+def threads_but_workers(system):
+    """How many threads there are, but for those that wait for work: they are as many as were needed at once, and end when they are not needed."""
+    return sum(not thread.name.startswith(f"{system.name}-worker-") for thread in threading.enumerate()) + system.stats().worker_threads
+
+
 async def soak(path, seconds, seed):
     dice = random.Random(seed)
     store = FailingStore(SQLiteStore(path), dice, 0.0)
@@ -58,7 +63,7 @@ async def soak(path, seconds, seed):
             for name, count in load.done.items():
                 done[name] = done.get(name, 0) + count
             del load, stats
-            sizes.append((objects(), files(), threading.active_count()))
+            sizes.append((objects(), files(), threads_but_workers(system)))
     return sizes, done, store.failures
 
 

@@ -29,7 +29,7 @@ class AnswerForm:
 
         title = getattr(output_type, "__name__", "answer")
         try:
-            self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
+            self._adapter: TypeAdapter[object] = TypeAdapter(output_type)
             schema = self._adapter.json_schema()
         except PydanticUserError as problem:
             msg = f"agent {agent_name!r}: output_type={title} cannot be a schema: {problem}"
@@ -44,7 +44,7 @@ class AnswerForm:
         except UsageError:  # strict where the type allows it: here it does not
             self.schema = OutputSchema(name, schema, strict=False)
 
-    def parse(self, text: str) -> tuple[Any, str | None]:
+    def parse(self, text: str) -> tuple[object, str | None]:
         """An instance, or what is wrong with the text, in one line."""
         from pydantic import ValidationError  # noqa: PLC0415 -- it is there already
 
@@ -59,7 +59,7 @@ class AnswerForm:
         except ValidationError as error:
             return None, _what(error)
 
-    def _bare(self, text: str, error: Any) -> tuple[Any, str | None]:
+    def _bare(self, text: str, error: object) -> tuple[object, str | None]:
         """The answer without the field around it, if it is that; or else what was wrong with it."""
         from pydantic import ValidationError  # noqa: PLC0415 -- as above
 

@@ -1,6 +1,6 @@
 """The agent that plays by a chat model: ask the model, call the tools that it wants, ask again, until it answers.
 
-Owns: its definition. What it does is in `react.py`, from a state that is nothing but what the agent has said so far.
+Owns: its definition. What it does is in `loop.py`, from a state that is nothing but what the agent has said so far.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..tools.tool import Tool, tool
 from .loop import React
 from .setup import Setup
 
-__all__ = ["ChatModelAgent", "GenerateOptions"]
+__all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
 _DEFAULT_SETTINGS: Final = ModelSettings()
 
@@ -96,7 +96,7 @@ class ChatModelAgent(Agent):
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
         self.instruction = instruction
-        self.model = _as_model(model, name)
+        self.model = as_model(model, name)
         self.tools = _as_tools(tools, name, exit_given=exit_tool)
         self.max_iterations = max_iterations
         self.exit_name = exit_tool.name if isinstance(exit_tool, Tool) else default_exit_tool.name if exit_tool else None
@@ -233,7 +233,8 @@ def _check(name: str, parameter: str, wanted: str, good: bool, given: object) ->
         raise UsageError(msg, agent=name)
 
 
-def _as_model(model: ChatModel | str | None, name: str) -> ChatModel:
+def as_model(model: ChatModel | str | None, name: str) -> ChatModel:
+    """What was given as `model=`, as a model."""
     if isinstance(model, str):
         return OpenAIChatModel(model)
     if model is None:

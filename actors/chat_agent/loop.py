@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ...runtime.agent.context import AgentContext, door_of
@@ -38,7 +39,7 @@ T = TypeVar("T")
 _OFF: Final = "off"
 """Where an agent notes which handoffs its model was not shown."""
 
-_NOTHING: Final[Mapping[Any, Any]] = {}
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class React:
@@ -171,7 +172,7 @@ class React:
                 await asyncio.get_running_loop().create_future()
             self._gate = None
 
-    async def _check_output(self, value: Any) -> None:
+    async def _check_output(self, value: object) -> None:
         """Raise, if the agent must not end with that."""
         await check_all(self._output_checks, self._context, value)
 
@@ -195,7 +196,7 @@ class React:
             return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)))
         return (Message("system", text), *given.messages) if text else given.messages
 
-    def _checked(self, made: Any) -> tuple[Message, ...]:
+    def _checked(self, made: object) -> tuple[Message, ...]:
         messages = tuple(made) if isinstance(made, Iterable) else (made,)
         for message in messages:
             if not isinstance(message, Message):
@@ -299,7 +300,7 @@ class React:
         msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
         raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
 
-    def _parsed(self, form: AnswerForm, reply: Message) -> tuple[Any, ModelBehaviorError | None]:
+    def _parsed(self, form: AnswerForm, reply: Message) -> tuple[object, ModelBehaviorError | None]:
         """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
         notes = self._door.notes
         parsed, what = form.parse(reply.text)

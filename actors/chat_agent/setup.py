@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.agent.history import TRANSFER_TOOL
@@ -53,7 +54,7 @@ class Setup:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool
-        self.everywhere: Mapping[Any, Sequence[Any]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
+        self.everywhere: Mapping[Any, Sequence[object]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
         handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
         self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)
         tools |= {name: HandoffCall(handoff, self.rules, agent.name) for name, handoff in handoffs.items() if handoff.mode == "call"}
@@ -90,4 +91,4 @@ class Setup:
 
 
 _STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
-_NONE: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_STAGES, ())
+_NONE: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(dict.fromkeys(_STAGES, ()))

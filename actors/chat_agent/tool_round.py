@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
+from ...runtime.clock import Deadline
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
@@ -24,7 +25,7 @@ from ..handoffs.transfer import transfer_tool
 from ..tools.approval import Denied, approved
 from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_context import ToolContext, attempt_of, call_door_of
 from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
 
@@ -52,7 +53,7 @@ class ToolPolicy:
     direct: frozenset[str]  # after a call of one of these, the model is not called again
     raises: bool  # whether an error of a tool is the agent's, instead of being told to the model
     parallel: bool
-    unknown: Callable[..., Any] | None
+    unknown: Callable[..., object] | None
     wrappers: Sequence[Middleware]
     exit_name: str | None  # the tool whose success ends the run
     handoffs: Mapping[str, Handoff]
@@ -284,6 +285,11 @@ class Round:
                 raise
             msg = f"tool {call.name} was cancelled from within"
             raise ToolError(msg, agent=self._door.agent_name, message=call) from error
+        except GeneratorExit as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                raise  # this coroutine is being closed: what a tool raises comes from further down
+            msg = f"tool {call.name} failed: GeneratorExit"
+            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
                 raise  # not the tool's: what stands before and behind it
@@ -292,7 +298,7 @@ class Round:
         finally:
             call_door.end()
 
-    async def _unknown(self, call: ToolCall) -> Any:
+    async def _unknown(self, call: ToolCall) -> object:
         if self._policy.unknown is not None:
             return await maybe_await(self._policy.unknown(call.name, call.arguments))
         names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
@@ -300,18 +306,18 @@ class Round:
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
         raise ToolError(msg, agent=self._door.agent_name, message=call)
 
-    async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> Any:
-        async def innermost(given: ToolCall) -> Any:
+    async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> object:
+        async def innermost(given: ToolCall) -> object:
             return await _call(context, tool, given)
 
-        work: Callable[[ToolCall], Awaitable[Any]] = innermost
+        work: Callable[[ToolCall], Awaitable[object]] = innermost
         for middleware in reversed(self._policy.wrappers):
             work = _around(middleware, context, work)
         return await work(call)
 
 
-def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[Any]]) -> Callable[[ToolCall], Awaitable[Any]]:
-    async def outer(call: ToolCall) -> Any:
+def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[object]]) -> Callable[[ToolCall], Awaitable[object]]:
+    async def outer(call: ToolCall) -> object:
         return await maybe_await(middleware.wrap_tool(context, call, inner))
 
     return outer
@@ -321,10 +327,10 @@ def _close(work: Any, _task: object) -> None:
     work.close()
 
 
-async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
+async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     """Call the tool, as often and as long as it may. Arguments that are not valid do not become so by trying again."""
     if not tool.retries and tool.timeout is None:
-        return await tool.invoke(context, call.arguments)
+        return await _attempt(context, tool, call)
     attempt = 0
     while True:
         try:
@@ -332,23 +338,38 @@ async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
         except ToolArgumentsError:
             raise
         except Exception:
-            call_door_of(context).forget_action()
+            door = call_door_of(context)
+            door.forget_action()
             attempt += 1
             if attempt > tool.retries:
                 raise
+            context = ToolContext(door)
 
 
-async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
-    if tool.timeout is None:
-        return await tool.invoke(context, call.arguments)
-    limit = asyncio.timeout(tool.timeout)
+async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
     try:
-        async with limit:
-            return await tool.invoke(context, call.arguments)
+        return await tool.invoke(context, call.arguments)
+    except asyncio.CancelledError:
+        attempt_of(context).give_up()
+        raise
+
+
+async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
+    if tool.timeout is None:
+        return await _attempt(context, tool, call)
+    deadline, attempt = Deadline(tool.timeout, call_door_of(context).agent.clock), attempt_of(context)
+    if tool.blocks:
+        attempt.deadline = deadline
+    try:
+        async with deadline:
+            return await _attempt(context, tool, call)
     except TimeoutError as error:
-        if not limit.expired():
+        if not deadline.expired:
             raise  # the tool's own
-        msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
+        if attempt.left_at_work:
+            msg = f"tool {tool.name} may still be at work, or may have been done: it was not waited for after {tool.timeout:g} s"
+        else:
+            msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
         raise ToolError(msg, message=call) from error
 
 

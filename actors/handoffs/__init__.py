@@ -8,7 +8,7 @@ Owns the tools by which a model involves another agent, and what that agent is g
     filters         ready-made input filters
     handoff         a tool of its own for each specialist
     rules           what one agent's handoffs have in common
-    step            from a handoff's call to the agent that takes over
+    step            from a handoff's call to the agent that takes over, and what is recorded of it
     call            a handoff that comes back
 
 It must never start an agent itself: the run's supervisor does.

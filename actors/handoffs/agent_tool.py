@@ -7,7 +7,7 @@ shares the session values. What it does of exits, transfers and breaks stays ins
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ...runtime.agent.history import retold, select
 from ...runtime.agent.tree import Node, build_tree
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from ..agent import Agent
 
 __all__ = ["AgentTool"]
-
-_REQUEST: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
-    "required": ["request"],
-    "additionalProperties": False,
-}
 
 
 class AgentTool(Tool):
@@ -47,11 +40,11 @@ class AgentTool(Tool):
         super().__init__(
             name=name or _tool_name(agent.name),
             description=agent.description if description is None else description,
-            parameters=_REQUEST if parameters is None else parameters,
+            parameters=_request_schema() if parameters is None else parameters,
             call=self._play,
         )
 
-    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+    async def _play(self, context: ToolContext, arguments: Any) -> object:
         own = self.__dict__
         outer = call_door_of(context).agent
         if own["_full_history"]:
@@ -89,12 +82,21 @@ class AgentTool(Tool):
         return name
 
 
+def _request_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
+        "required": ["request"],
+        "additionalProperties": False,
+    }
+
+
 def _tool_name(agent_name: str) -> str:
     """The agent's name, as a tool may be named."""
     return "".join(letter if (letter.isascii() and letter.isalnum()) or letter in "_-" else "_" for letter in agent_name)[:64]
 
 
-def _as_text(arguments: Any) -> str:
+def _as_text(arguments: object) -> str:
     dump = getattr(arguments, "model_dump_json", None)
     if dump is not None:
         return str(dump())

@@ -5,7 +5,7 @@ Owns: `mode="call"`. The agent is given what a handoff would have given it, in a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text_of
@@ -41,7 +41,7 @@ class HandoffCall(AgentTool):
             emit_events=True,
         )
 
-    async def _play(self, context: ToolContext, arguments: Any) -> Any:
+    async def _play(self, context: ToolContext, arguments: object) -> object:
         del arguments
         own = self.__dict__
         handoff: Handoff = own["_handoff"]

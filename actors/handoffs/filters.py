@@ -87,13 +87,13 @@ def keep_last(count: int) -> HandoffInputFilter:
     return filtered
 
 
-def redact(patterns: Mapping[Any, str] | Iterable[Any] | str | re.Pattern[str], replacement: str = "[REDACTED]") -> HandoffInputFilter:
+def redact(patterns: Mapping[Any, str] | Iterable[object] | str | re.Pattern[str], replacement: str = "[REDACTED]") -> HandoffInputFilter:
     r"""Wherever one of the patterns is found in a text, its replacement stands: `redact({r"\d{3}-\d{2}-\d{4}": "[SSN]"})`, `redact([r"\d{16}"])`."""
     if not isinstance(patterns, Mapping):
         patterns = dict.fromkeys([patterns] if isinstance(patterns, str | re.Pattern) else patterns, replacement)
     pairs = [(re.compile(pattern), to) for pattern, to in patterns.items()]
 
-    def clean(value: Any) -> Any:
+    def clean(value: object) -> Any:
         """Whatever text is in there."""
         if isinstance(value, str):
             for pattern, to in pairs:
@@ -105,7 +105,7 @@ def redact(patterns: Mapping[Any, str] | Iterable[Any] | str | re.Pattern[str], 
             return {key: clean(one) for key, one in value.items()}
         return TextPart(clean(value.text)) if isinstance(value, TextPart) else value
 
-    def cleaned(item: Any) -> Any:
+    def cleaned(item: object) -> object:
         if isinstance(item, Message):
             calls = tuple(replace(call, arguments=clean(call.arguments)) for call in item.tool_calls)
             return replace(item, content=clean(item.content), tool_calls=calls, reasoning=clean(item.reasoning))

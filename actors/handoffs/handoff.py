@@ -42,7 +42,7 @@ class Handoff:
 
     tool_name: str
     tool_description: str
-    input_json_schema: Mapping[str, Any]
+    input_json_schema: Mapping[str, object]
     on_invoke_handoff: Callable[[RunContext, str], Awaitable[Agent]]
     """Given the run's context and the arguments as JSON, the agent that takes over."""
     agent_name: str
@@ -202,7 +202,7 @@ def _name(name: str, where: str) -> str:
 
 def _invocation(
     agent: Agent, on_handoff: Callable[..., object] | None, input_type: object, where: str
-) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, Any]]:
+) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, object]]:
     """What calls the callback, and the schema of its input."""
     if on_handoff is not None and not callable(on_handoff):
         msg = f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the context{', and the input' if input_type is not None else ''}."
@@ -258,7 +258,7 @@ class _Plain:
 class _Typed:
     """Hands over to one agent, with an input."""
 
-    def __init__(self, agent: Agent, callback: Callable[..., object], adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> None:
+    def __init__(self, agent: Agent, callback: Callable[..., object], adapter: TypeAdapter[object], schema: Mapping[str, object]) -> None:
         self.agent = agent
         self._callback = callback
         self._adapter = adapter

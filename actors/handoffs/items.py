@@ -13,7 +13,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from ...runtime.agent.run_context import RunContext
 from ...runtime.data.chat import Message, Part, ToolCall
@@ -57,6 +57,13 @@ class Item(dict[str, Any]):
         return self.source is not None and any(dict.__eq__(self, other) for other in _split(self.source, None, frozenset()))
 
 
+class _Changes(TypedDict, total=False):
+    input_history: str | tuple[Any, ...]
+    pre_handoff_items: tuple[Any, ...]
+    new_items: tuple[Any, ...]
+    run_context: RunContext | None
+
+
 @dataclass(frozen=True)
 class HandoffInputData:
     """What the agent that takes over would be given: a filter returns it changed, by `clone(...)`."""
@@ -70,7 +77,7 @@ class HandoffInputData:
     run_context: RunContext | None = None
     """The run's, with `context`, `session`, `get`, `set` and `delete`."""
 
-    def clone(self, **changes: Any) -> HandoffInputData:
+    def clone(self, **changes: Unpack[_Changes]) -> HandoffInputData:
         """A copy with these changes."""
         return dataclasses.replace(self, **changes)
 
@@ -83,7 +90,7 @@ def items_of(messages: Iterable[Message], agent_name: str | None = None, handoff
 def _split(message: Message, agent_name: str | None, handoffs: frozenset[str]) -> list[Item]:
     if message.role == "tool":
         kind = "handoff_output_item" if message.tool_name in handoffs else "tool_call_output_item"
-        raw: dict[str, Any] = {"type": "function_call_output", "call_id": message.tool_call_id, "output": _content(message)}
+        raw: dict[str, object] = {"type": "function_call_output", "call_id": message.tool_call_id, "output": _content(message)}
         return [Item(raw, kind, message, agent_name)]
     if message.role != "assistant":
         return [Item({"type": "message", "role": message.role, "content": _content(message)}, "message_input_item", message, agent_name)]
@@ -98,7 +105,7 @@ def _split(message: Message, agent_name: str | None, handoffs: frozenset[str]) -
     return items
 
 
-def _content(message: Message) -> Any:
+def _content(message: Message) -> object:
     return message.content if isinstance(message.content, str) else list(message.content)
 
 
@@ -125,9 +132,9 @@ class _Builder:
 
     def __init__(self, whose: str) -> None:
         self._whose = whose
-        self._groups: list[tuple[Message | None, list[Any]]] = []
+        self._groups: list[tuple[Message | None, list[object]]] = []
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         if isinstance(item, Message):
             self._groups.append((None, [item]))
             return
@@ -168,21 +175,21 @@ class _Builder:
             raise UsageError(msg)
         return Message("system" if role == "developer" else role, self._content(first))
 
-    def _call(self, item: Mapping[str, Any]) -> ToolCall:
+    def _call(self, item: Mapping[str, object]) -> ToolCall:
         name, arguments = item.get("name"), item.get("arguments") or "{}"
         if not isinstance(name, str) or not isinstance(arguments, str):
             msg = f"{self._whose} has {dict(item)!r} among its items: a function_call needs a name, and arguments as a text of JSON."
             raise UsageError(msg)
         return ToolCall(str(item.get("call_id") or ""), name, arguments)
 
-    def _text(self, item: Mapping[str, Any]) -> str:
+    def _text(self, item: Mapping[str, object]) -> str:
         content = self._content(item)
         return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
 
-    def _content(self, item: Mapping[str, Any]) -> str | tuple[Part, ...]:
+    def _content(self, item: Mapping[str, object]) -> str | tuple[Part, ...]:
         return self._readable(item, item.get("content"))
 
-    def _readable(self, item: Mapping[str, Any], content: Any) -> str | tuple[Part, ...]:
+    def _readable(self, item: Mapping[str, object], content: object) -> str | tuple[Part, ...]:
         """A text, or parts. Those of OpenAI's own kind are read for their text."""
         if content is None or isinstance(content, str):
             return content or ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.agent.history import TRANSFER_TOOL
@@ -42,18 +42,18 @@ def transfer_output(agent_name: str) -> str:
     return f"successfully transferred to agent [{agent_name}]"
 
 
-async def _transfer(context: ToolContext, arguments: dict[str, Any]) -> str:
+async def _transfer(context: ToolContext, arguments: dict[str, object]) -> str:
     agent_name = text_argument(context, arguments, "agent_name")
     context.send_action(TransferToAgent(agent_name))
     return transfer_output(agent_name)
 
 
-async def _exit(context: ToolContext, arguments: dict[str, Any]) -> str:
+async def _exit(context: ToolContext, arguments: dict[str, object]) -> str:
     context.send_action(Exit())
     return text_argument(context, arguments, "final_result")
 
 
-def text_argument(context: ToolContext, arguments: dict[str, Any], name: str) -> str:
+def text_argument(context: ToolContext, arguments: dict[str, object], name: str) -> str:
     """The argument of that name. Raises, for the model to read, if it is no text."""
     value = arguments[name]
     if not isinstance(value, str):
@@ -62,7 +62,7 @@ def text_argument(context: ToolContext, arguments: dict[str, Any], name: str) ->
     return value
 
 
-def _one_text(name: str, description: str) -> dict[str, Any]:
+def _one_text(name: str, description: str) -> dict[str, object]:
     return {
         "type": "object",
         "properties": {name: {"type": "string", "description": description}},

@@ -6,8 +6,8 @@ Owns: `PlanExecute`, its three roles, and the session values by which they work 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final, Self
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import Any, Final, Literal, Self, Unpack
 
 from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.data.agent_input import AgentInput
@@ -15,12 +15,15 @@ from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.errors import ModelBehaviorError, UsageError
 from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
-from ..agent import Agent
-from ..chat_agent.chat_model_agent import ChatModelAgent, _as_model
+from ..agent import Agent, AgentOptions
+from ..chat_agent.chat_model_agent import ChatModelAgent, as_model
+from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail
+from ..handoffs.handoff import Handoff
+from ..middleware import Middleware
 from ..tools.tool import Tool
 from ..workflow import Loop, Sequential
 
-__all__ = ["PlanExecute", "make_executor", "make_planner", "make_replanner"]
+__all__ = ["ExecutorOptions", "PlanExecute", "make_executor", "make_planner", "make_replanner"]
 
 _PLAN: Final = ToolSpec(
     "plan",
@@ -73,7 +76,7 @@ class _Forced(Agent):
     def __init__(self, *, name: str, description: str, instruction: str, model: ChatModel | str | None, settings: ModelSettings | None) -> None:
         super().__init__(name=name, description=description, history="input_only")
         self.instruction = instruction
-        self.model = _as_model(model, name)
+        self.model = as_model(model, name)
         self.settings = settings or ModelSettings()
 
     async def _ask(self, context: AgentContext, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> tuple[str, Message]:
@@ -107,7 +110,7 @@ class _Forced(Agent):
         return call.name, _arguments(call.name, call.arguments, known[call.name], context, self.name)
 
 
-def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agent: str) -> dict[str, Any]:
+def _arguments(tool: str, text: str, spec: ToolSpec, context: AgentContext, agent: str) -> dict[str, object]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -129,7 +132,7 @@ def _plan_of(said: Sequence[Message]) -> list[str]:
     return steps
 
 
-def _as_json(value: dict[str, Any]) -> str:
+def _as_json(value: dict[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -195,14 +198,33 @@ def make_planner(
     return _Planner(name=name, description="plans the steps that lead to an objective", instruction=instruction, model=model, settings=model_settings)
 
 
+class ExecutorOptions(AgentOptions, total=False):
+    """What `make_executor` passes on to `ChatModelAgent`."""
+
+    sub_agents: Sequence[Agent]
+    handoffs: Sequence[Agent | Handoff]
+    exit_tool: bool | Tool
+    return_directly: Collection[str]
+    output_type: object
+    middleware: Sequence[Middleware]
+    unknown_tool: Callable[[str, str], object] | None
+    on_tool_error: Literal["report", "raise"]
+    parallel_tool_calls: bool
+    multiple_handoffs: Literal["first", "last", "error"]
+    nest_handoff_history: bool
+    input_guardrails: Sequence[InputGuardrail | GuardrailFunction]
+    output_guardrails: Sequence[OutputGuardrail | GuardrailFunction]
+    model_settings: ModelSettings | None
+
+
 def make_executor(
     model: ChatModel | str | None = None,
-    tools: Sequence[Tool | Callable[..., Any]] = (),
+    tools: Sequence[Tool | Callable[..., object]] = (),
     *,
     name: str = "executor",
     instruction: str = _EXECUTOR,
     max_iterations: int = 20,
-    **options: Any,
+    **options: Unpack[ExecutorOptions],
 ) -> ChatModelAgent:
     """The one who carries out the first step of the plan, with these tools."""
 

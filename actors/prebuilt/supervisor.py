@@ -6,7 +6,7 @@ Owns: `Supervisor`. It is made of transfers alone: the supervisor hands over by 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ...runtime.agent.context import AgentContext
 from ...runtime.agent.invocation import Invocation
@@ -66,14 +66,14 @@ class Supervisor(Agent):
         return self.supervisor.has_handoffs
 
     @property
-    def input_guardrails(self) -> Sequence[Any]:
+    def input_guardrails(self) -> Sequence[object]:
         return getattr(self.supervisor, "input_guardrails", ())
 
     @property
-    def output_guardrails(self) -> Sequence[Any]:
+    def output_guardrails(self) -> Sequence[object]:
         return getattr(self.supervisor, "output_guardrails", ())
 
-    def check(self, node: Any) -> None:
+    def check(self, node: object) -> None:
         """What the supervisor checks of itself in that place."""
         check = getattr(self.supervisor, "check", None)
         if check is not None:

@@ -5,7 +5,7 @@ Each file imports only from those above it:
     types           Agent, Response, Result; OpenAI's types under Swarm's names
     util            the schema of a function, the joining of a message's pieces, what `debug=True` prints
     caller_thread   the thread that waits for a run makes the calls that block
-    call_state      one call of `Swarm.run`: its conversation, the agent that is active, how it ends
+    call_state      one call of `Swarm.run`: its conversation, its context variables, the agent that is active, how it ends
     function_calls  the functions that one reply calls, one after the other
     turn            one reply of one agent, and the functions that it calls
     agents          one of Swarm's agents as an agent of this package, and its transfer to the next one

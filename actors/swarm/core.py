@@ -182,7 +182,9 @@ class Swarm:
 
     # --- one turn ---
 
-    def get_chat_completion(self, agent: Agent, history: list[Any], context_variables: Variables, model_override: str | None, stream: bool, debug: bool) -> Any:
+    def get_chat_completion(
+        self, agent: Agent, history: list[object], context_variables: Variables, model_override: str | None, stream: bool, debug: bool
+    ) -> object:
         """Ask the client for the agent's next reply. Returns what the client does: a completion, its chunks, or an awaitable of either."""
         messages = [{"role": "system", "content": _instructions(agent, context_variables)}, *history]
         debug_print(debug, "Getting chat completion for...:", messages)

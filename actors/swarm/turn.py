@@ -134,7 +134,7 @@ def _no_call() -> CallDict:
 
 
 def _as_dict(delta: BaseModel | _Jsonable) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json())
+    made: dict[str, object] = json.loads(delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json())
     return made
 
 

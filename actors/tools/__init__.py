@@ -6,11 +6,12 @@ those above it:
     signature       what can be read off a function without pydantic
     docstrings      descriptions of parameters, from the docstring
     strict_schema   a JSON schema in the form that models want
-    function_schema arguments: their schema, and their validation
+    function_schema arguments: their schema, and the validation of a call
+    attempt         whether something still waits for one attempt at a call
     call_door       one call of a tool, from the side of the agent that makes it
     tool_context    what a tool is given
     tool_guardrail  what checks a call, or its result, and may refuse
-    tool            what an agent can call
+    tool            what an agent can call; a plain def in a worker thread, from `runtime/system/`
     tool_result     what the model is told of a result
     approval        calls that need an approval first
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...runtime.codec.packing import register_type
 from ...runtime.data.chat import ToolCall
@@ -29,7 +28,7 @@ class Denied(ToolError):
 class Approve:
     """The call may be made; with these arguments, if there are any: as JSON text, or as what is to be such."""
 
-    arguments: str | Mapping[str, Any] | None = None
+    arguments: str | Mapping[str, object] | None = None
 
 
 @register_type(name="Deny")
@@ -48,7 +47,7 @@ class ApprovalRequest:
     tool_name: str
     arguments: str
 
-    def check_answer(self, data: Any) -> str | None:
+    def check_answer(self, data: object) -> str | None:
         """What is wrong with an answer; None if it is one."""
         if isinstance(data, bool | Approve | Deny):
             return None

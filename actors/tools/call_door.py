@@ -54,7 +54,7 @@ class CallDoor:
         self._over = False  # whether the call has ended
         self._room: threading.Semaphore | None = None  # for events that are not shown yet
         # The answers to its interrupts so far, in their order: whether it was an approval, and the data.
-        self._answers: tuple[tuple[bool, Any], ...] = () if answer is None else (*answer.pending.earlier, (answer.pending.approval, answer.data))
+        self._answers: tuple[tuple[bool, object], ...] = () if answer is None else (*answer.pending.earlier, (answer.pending.approval, answer.data))
         self._asked = 0  # how many of them this attempt has read
         self._casts = 0  # how many agents it has let play
 
@@ -71,11 +71,11 @@ class CallDoor:
         """The next answer to an interrupt; without one, the run is interrupted here."""
         return self._wait(info, state, approval=False)
 
-    def approval(self, info: Any) -> Any:
+    def approval(self, info: object) -> object:
         """The answer to whether the call may be made; without one, the run is interrupted here."""
         return self._wait(info, None, approval=True)
 
-    def _wait(self, info: Any, state: Any, *, approval: bool) -> Any:
+    def _wait(self, info: object, state: object, *, approval: bool) -> object:
         answers = self._answers
         while self._asked < len(answers):
             was_approval, data = answers[self._asked]

@@ -32,15 +32,15 @@ _NOT_A_SCHEMA: Final = (PydanticUserError, PydanticInvalidForJsonSchema, SchemaE
 class _Untitled(GenerateJsonSchema):
     """Without a title for each property, which says its name again and costs tokens; and without defaults that are no JSON."""
 
-    def emit_warning(self, kind: Any, detail: str) -> None:
+    def emit_warning(self, kind: object, detail: str) -> None:
         """A default that is no JSON is left out of the schema: it is the function's own affair, and nobody has to be warned."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         del schema
         return False
 
 
-def schema_of(kind: Any, where: str) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+def schema_of(kind: Any, where: str) -> tuple[TypeAdapter[object], dict[str, Any]]:
     """What validates that type, and its JSON schema. `where` begins the error if it has none."""
     try:
         adapter: TypeAdapter[Any] = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
@@ -57,7 +57,7 @@ class FunctionArguments:
 
     def __init__(self, signature: Signature, docstring: Docstring) -> None:
         self._signature = signature
-        fields: dict[str, Any] = {}
+        fields: dict[str, object] = {}
         defaults: dict[str, Any] = {}
         for one in signature.parameters:
             fields[one.name] = typing_extensions.Required[_field(one)] if one.required else typing_extensions.NotRequired[_field(one)]
@@ -80,13 +80,13 @@ class FunctionArguments:
 
     def parse(self, text: str) -> dict[str, Any]:
         """The values by the names of their parameters. Raises pydantic's `ValidationError`."""
-        values: dict[str, Any] = self._validate(text or "{}")
+        values: dict[str, object] = self._validate(text or "{}")
         for name, made in self._made.items():
             if name not in values:
                 values[name] = made.get_default(call_default_factory=True, validated_data=values)
         return values
 
-    def ordered(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def ordered(self, values: dict[str, Any]) -> tuple[list[object], dict[str, object]]:
         """The values as they have to be passed: what can only go by position, by position. A gap is filled with the default in the signature."""
         by_name = {one.name: one for one in self._signature.parameters}
         rest = next((values.pop(one.name, ()) for one in self._signature.parameters if one.is_rest), ())
@@ -125,14 +125,14 @@ class FunctionArguments:
 class TypeArguments:
     """Arguments that are one value of a pydantic type: a model, a dataclass, a TypedDict."""
 
-    def __init__(self, kind: Any, name: str) -> None:
+    def __init__(self, kind: object, name: str) -> None:
         adapter, self.schema = schema_of(kind, f"tool {name}: parameters")
         if self.schema.get("type") != "object" and "$ref" not in self.schema:
             msg = f"tool {name}: parameters={kind!r}: the arguments of a tool are an object; give a model, a dataclass or a TypedDict."
             raise UsageError(msg)
         self._validate = adapter.validator.validate_json
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> object:
         return self._validate(text or "{}")
 
 
@@ -148,7 +148,7 @@ class SchemaArguments:
         self._known = frozenset(self.schema["properties"])
         self._closed = schema.get("additionalProperties") is False or not schema
 
-    def parse(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str) -> dict[str, object]:
         try:
             values = from_json(text or "{}")
         except ValueError as error:
@@ -165,7 +165,7 @@ class SchemaArguments:
         return values
 
 
-def explain(error: ValueError, schema: Mapping[str, Any]) -> str:
+def explain(error: ValueError, schema: Mapping[str, object]) -> str:
     """What is wrong with the arguments, in one line that a model can act upon."""
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())
@@ -200,19 +200,19 @@ def _unexpected(extra: list[str], schema: Mapping[str, Any]) -> str:
     return f"no such argument: {', '.join(extra)} (there are: {known})"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = to_json(value, fallback=repr).decode()
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
 
 
-def _field(one: Parameter) -> Any:
-    annotation: Any = _modern(one.annotation)
+def _field(one: Parameter) -> object:
+    annotation: object = _modern(one.annotation)
     if isinstance(one.default, FieldInfo):
         annotation = Annotated[annotation, one.default]
     return types.GenericAlias(list, (annotation,)) if one.is_rest else annotation
 
 
-def _modern(annotation: Any) -> Any:
+def _modern(annotation: Any) -> object:
     """The same type, with each TypedDict of `typing` made anew by `typing_extensions`: before Python 3.12 pydantic takes only those."""
     if sys.version_info >= (3, 12):
         return annotation
@@ -238,7 +238,7 @@ def _alias(one: Parameter) -> str | None:
     return next((alias for alias in found if isinstance(alias, str)), None)
 
 
-def _text_beside(annotation: Any) -> str | None:
+def _text_beside(annotation: object) -> str | None:
     """The text in `Annotated[str, "text"]`, or in `Annotated[str, Doc("text")]`."""
     if typing.get_origin(annotation) is not Annotated:
         return None

@@ -37,7 +37,7 @@ class Parameter:
     """A parameter that the model fills in."""
 
     name: str
-    annotation: Any
+    annotation: object
     default: Any
     by_position: bool = False
     is_rest: bool = False
@@ -58,7 +58,7 @@ class Signature:
     is_plain: bool
 
 
-def read_signature(function: Callable[..., Any], name: str, local_names: Mapping[str, Any]) -> Signature:
+def read_signature(function: Callable[..., object], name: str, local_names: Mapping[str, object]) -> Signature:
     """`local_names` is where the function was defined: string annotations may speak of what is there."""
     try:
         found = inspect.signature(function)
@@ -102,7 +102,7 @@ def _check(one: inspect.Parameter, name: str, function: Any, *, first: bool) -> 
         raise UsageError(msg)
 
 
-def _resolved(annotation: Any, function: Any, local_names: Mapping[str, Any], where: str) -> Any:
+def _resolved(annotation: Any, function: Any, local_names: Mapping[str, object], where: str) -> object:
     """The annotation with the names in it looked up: in the function's module, its closure, and where it was defined."""
     if not _has_names(annotation):
         return annotation
@@ -126,7 +126,7 @@ def _resolved(annotation: Any, function: Any, local_names: Mapping[str, Any], wh
         raise UsageError(msg) from error
 
 
-def _has_names(annotation: Any) -> bool:
+def _has_names(annotation: object) -> bool:
     """Whether there is a string or forward reference in it that has to be looked up. The texts in `Literal` and `Annotated` are none."""
     if isinstance(annotation, str | typing.ForwardRef):
         return True
@@ -138,7 +138,7 @@ def _has_names(annotation: Any) -> bool:
     return any(_has_names(one) for one in typing.get_args(annotation))
 
 
-def _is_context(annotation: Any) -> bool:
+def _is_context(annotation: object) -> bool:
     if isinstance(annotation, type):
         return issubclass(annotation, ToolContext) if not isinstance(annotation, types.GenericAlias) else False
     origin = typing.get_origin(annotation)
@@ -147,7 +147,7 @@ def _is_context(annotation: Any) -> bool:
     return origin in (Union, types.UnionType) and any(_is_context(one) for one in typing.get_args(annotation))
 
 
-def _is_plain(annotation: Any, within: tuple[Any, ...] = ()) -> bool:
+def _is_plain(annotation: object, within: tuple[object, ...] = ()) -> bool:
     """Whether it is sure to have a schema. Anything else is built at once, to see whether it has."""
     try:
         if annotation in _PLAIN:

@@ -18,7 +18,7 @@ _ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", 
 _TYPING: Final = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "properties"))
 
 
-def ensure_strict_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def ensure_strict_json_schema(schema: Mapping[str, object]) -> dict[str, Any]:
     """The schema in strict form, as a new dict: every object closed, all of its properties required.
 
     `UsageError` says what strict mode cannot express, and where; `TypeError`, that it is no schema.
@@ -37,11 +37,11 @@ def ensure_strict_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return strict
 
 
-def has_untyped_property(schema: Any) -> bool:
+def has_untyped_property(schema: object) -> bool:
     """Whether there is a property or an item of which the schema does not say what it is: `Any`, or no annotation at all."""
     if not isinstance(schema, Mapping):
         return schema is True
-    within: list[Any] = []
+    within: list[object] = []
     for key in ("properties", "$defs", "definitions"):
         within.extend(schema.get(key, {}).values())
     within.extend(schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), Mapping))
@@ -55,11 +55,11 @@ def has_untyped_property(schema: Any) -> bool:
 class _Walk:
     """One pass over one schema, and how far it has come."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, object]) -> None:
         self._root = root
         self._nodes = 0
 
-    def node(self, schema: Any, where: str, level: int, inlined: tuple[str, ...]) -> dict[str, Any]:
+    def node(self, schema: object, where: str, level: int, inlined: tuple[str, ...]) -> dict[str, object]:
         """`inlined` are the references that have been replaced by what they stand for, on the way down to here."""
         if not isinstance(schema, Mapping):
             msg = f"{where}: a JSON schema is a dict, and this is {schema!r}"
@@ -92,7 +92,7 @@ class _Walk:
             msg = f"{where}: the schema has more than {_MOST_NODES} nodes, references followed."
             raise UsageError(msg)
 
-    def _close(self, node: dict[str, Any], where: str) -> None:
+    def _close(self, node: dict[str, object], where: str) -> None:
         kind = node.get("type")
         if kind != "object" and not (isinstance(kind, list) and "object" in kind) and "properties" not in node:
             return
@@ -123,7 +123,7 @@ class _Walk:
             if key in node:
                 node[key] = [self.node(one, f"{where}/{key}/{index}", level + 1, inlined) for index, one in enumerate(_list_of(node[key], f"{where}/{key}"))]
 
-    def _check_lone(self, node: Mapping[str, Any], where: str) -> None:
+    def _check_lone(self, node: Mapping[str, object], where: str) -> None:
         """A lone reference stays as it is, once it is known to lead somewhere."""
         followed: tuple[str, ...] = ()
         while len(node) == 1 and "$ref" in node:
@@ -137,11 +137,11 @@ class _Walk:
             raise UsageError(msg)
         return (*followed, reference)
 
-    def _target(self, reference: Any, where: str) -> dict[str, Any]:
+    def _target(self, reference: object, where: str) -> dict[str, object]:
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             msg = f"{where}: the reference {reference!r} is not a local one; only those within the schema ('#/$defs/Name') can be followed."
             raise UsageError(msg)
-        target: Any = self._root
+        target: object = self._root
         for step in reference.split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if not isinstance(target, Mapping) or key not in target:
@@ -154,7 +154,7 @@ class _Walk:
         return dict(target)
 
 
-def _siblings(node: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _siblings(node: Mapping[str, object], where: str) -> dict[str, object]:
     """What stands beside a reference: it may say more about what it refers to, and must not change it."""
     beside = {key: value for key, value in node.items() if key != "$ref"}
     if other := sorted(beside.keys() - _ANNOTATIONS - {"$defs", "definitions"}):
@@ -177,26 +177,26 @@ def _merge_all_of(node: dict[str, Any], where: str) -> None:
             raise UsageError(msg)
 
 
-def _drop_null_default(node: dict[str, Any]) -> None:
+def _drop_null_default(node: dict[str, object]) -> None:
     if node.get("default", ...) is None:
         del node["default"]
 
 
-def _join_one_of(node: dict[str, Any], where: str) -> None:
+def _join_one_of(node: dict[str, object], where: str) -> None:
     if "oneOf" in node:
         joined = [*_list_of(node.get("anyOf", []), f"{where}/anyOf"), *_list_of(node.pop("oneOf"), f"{where}/oneOf")]
         node["anyOf"] = joined
         node.pop("discriminator", None)  # it belongs to oneOf, and strict mode does not know it
 
 
-def _list_of(value: Any, where: str) -> list[Any]:
+def _list_of(value: object, where: str) -> list[object]:
     if not isinstance(value, list | tuple):
         msg = f"{where}: must be a list, and is {value!r}"
         raise TypeError(msg)
     return list(value)
 
 
-def _json_equal(one: Any, other: Any) -> bool:
+def _json_equal(one: object, other: object) -> bool:
     """Equal as JSON: 1 is 1.0, and is not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other

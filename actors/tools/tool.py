@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import WRAPPER_ASSIGNMENTS, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
@@ -40,9 +39,9 @@ class ToolArgumentsError(ToolError):
 
 
 class _Arguments(Protocol):
-    schema: dict[str, Any]
+    schema: dict[str, object]
 
-    def parse(self, text: str) -> Any: ...
+    def parse(self, text: str) -> object: ...
 
 
 class Tool:
@@ -53,6 +52,9 @@ class Tool:
 
     `strict` (the default) means: strict where the schema allows it. Where it does not, for a `dict[str, int]`, or for a parameter without annotation, the
     model is shown the schema as it is, and `spec.strict` is False; the arguments are validated all the same. A plain def runs in a worker thread.
+
+    `timeout` is how many seconds each attempt may take. An `async def` is ended then. A thread cannot be: what a plain def does, counted from when its thread
+    has begun it, is not waited for any longer; `context.cancelled` tells it so, and the model is told that it may have been done all the same.
     """
 
     plays_agent: ClassVar[bool] = False
@@ -75,7 +77,7 @@ class Tool:
         *,
         name: str,
         description: str = "",
-        parameters: Mapping[str, Any] | type | None = None,
+        parameters: Mapping[str, object] | type | None = None,
         call: Callable[[ToolContext, Any], object],
         strict: bool = True,
         return_directly: bool = False,
@@ -116,6 +118,11 @@ class Tool:
         return self
 
     @property
+    def blocks(self) -> bool:
+        """Whether it is a plain def, which runs in a worker thread."""
+        return self._blocking
+
+    @property
     def spec(self) -> ToolSpec:
         """The tool, as the model is told of it. Made once, when it is first asked for."""
         known: ToolSpec | None = self.__dict__.get("_spec")
@@ -124,7 +131,7 @@ class Tool:
             known = self.__dict__.setdefault("_spec", self._make_spec())
         return known
 
-    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+    async def invoke(self, context: ToolContext, arguments: str) -> object:
         """Call it with the arguments in that JSON text. Returns what it returns; raises `ToolArgumentsError`, or what it raises."""
         value = self._parse(arguments)
         result = await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value)
@@ -233,14 +240,14 @@ class FunctionTool(Tool, Generic[P, R]):
         result: R = self.__dict__["_function"](*args, **kwargs)
         return result
 
-    async def invoke(self, context: ToolContext, arguments: str) -> Any:
+    async def invoke(self, context: ToolContext, arguments: str) -> object:
         values = self._parse(arguments)
         own = self.__dict__
         signature: Signature = own["_signature"]
         for key in signature.contexts:
             values[key] = context
         function = own["_function"]
-        args: list[Any] = []
+        args: list[object] = []
         if signature.positional:
             args, values = self._arguments.ordered(values)
         # Bound here, so that an argument may be called `function` without meeting a parameter of run_blocking.
@@ -283,7 +290,9 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options])
     The model is told the function's name, its docstring and its signature. A parameter annotated with `ToolContext` receives the context instead.
     A parameter without annotation takes any JSON value, which no strict schema can say: the tool is then shown as not strict.
     """
-    local_names = sys._getframe(1).f_locals
+    frame = inspect.currentframe()
+    caller = None if frame is None else frame.f_back
+    local_names = {} if caller is None else caller.f_locals
     if function is None:
         return lambda given: _make(given, local_names, options)
     return _make(function, local_names, options)
@@ -292,7 +301,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options])
 _OPTIONS: Final = _Options.__optional_keys__
 
 
-def _make(function: Callable[P, R], local_names: Mapping[str, Any], options: _Options) -> FunctionTool[P, R]:
+def _make(function: Callable[P, R], local_names: Mapping[str, object], options: _Options) -> FunctionTool[P, R]:
     if isinstance(function, Tool):
         msg = f"tool {function.name}: it is a tool already."
         raise UsageError(msg)

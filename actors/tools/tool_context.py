@@ -5,16 +5,19 @@ Owns: `ToolContext`, a user's view of one call. It must never show what only thi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from ...runtime.agent.options import tool_options
 from ...runtime.agent.run_context import RunContext
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.events import Action, AgentEvent
+from .attempt import Attempt
 from .call_door import CallDoor
 
-__all__ = ["ToolContext", "call_door_of"]
+__all__ = ["ToolContext", "attempt_of", "call_door_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,10 +26,11 @@ T = TypeVar("T")
 class ToolContext:
     """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
 
-    __slots__ = ("_door",)
+    __slots__ = ("_attempt", "_door")
 
     def __init__(self, door: CallDoor) -> None:
         self._door = door
+        self._attempt = Attempt()
 
     # --- what it belongs to ---
 
@@ -74,6 +78,12 @@ class ToolContext:
         return f"{door.agent.run.run_id}:{door.agent.invocation.id}:{door.call.id}"
 
     @property
+    def fence(self) -> int:
+        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        lease = self._door.agent.run.lease
+        return 0 if lease is None else lease.fence
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """The `ToolOptions` that were given to this run for this tool."""
         door = self._door
@@ -98,12 +108,23 @@ class ToolContext:
         answer = self._door.answer
         return answer is not None and answer.is_target
 
-    def interrupt(self, info: Any = None, *, state: Any = None) -> Any:
+    def interrupt(self, info: object = None, *, state: object = None) -> Any:
         """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it.
 
         A tool may ask several times: each call of this is answered in its turn.
         """
         return self._door.interrupt(info, state)
+
+    # --- its end ---
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when nothing waits for this call any more: its `timeout` is over, or its run was cancelled or has ended.
+
+        A thread cannot be ended from outside. A function that may take long looks at `context.cancelled.is_set()` now and then, or waits with
+        `context.cancelled.wait(seconds)` in place of `time.sleep`, and returns. Each attempt of a tool with `retries` has an event of its own.
+        """
+        return self._attempt.cancelled
 
     # --- what it can do ---
 
@@ -117,9 +138,15 @@ class ToolContext:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads, with this call's context variables."""
-        return await self._door.agent.run_blocking(function, *args, **kwargs)
+        door = self._door
+        return await self._attempt.in_thread(door.agent, door.call.name, partial(function, *args, **kwargs))
 
 
 def call_door_of(context: ToolContext) -> CallDoor:
     """The door behind a context. For this package only."""
     return context._door
+
+
+def attempt_of(context: ToolContext) -> Attempt:
+    """The attempt that the context belongs to. For this package only."""
+    return context._attempt

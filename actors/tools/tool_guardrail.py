@@ -28,21 +28,21 @@ __all__ = [
 class ToolGuardrailFunctionOutput:
     """What is to become of a call: it is allowed, the model is told something instead, or the agent ends."""
 
-    output_info: Any = None
+    output_info: object = None
     behavior: Literal["allow", "reject", "raise"] = "allow"
     message: str = ""
 
     @classmethod
-    def allow(cls, output_info: Any = None) -> Self:
+    def allow(cls, output_info: object = None) -> Self:
         return cls(output_info)
 
     @classmethod
-    def reject_content(cls, message: str, output_info: Any = None) -> Self:
+    def reject_content(cls, message: str, output_info: object = None) -> Self:
         """The model is told this, in place of the result."""
         return cls(output_info, "reject", message)
 
     @classmethod
-    def raise_exception(cls, output_info: Any = None) -> Self:
+    def raise_exception(cls, output_info: object = None) -> Self:
         """The agent ends with `GuardrailTripped`."""
         return cls(output_info, "raise")
 

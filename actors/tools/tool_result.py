@@ -5,15 +5,13 @@ Owns: `tool_content`. What is text or parts goes to the model as it is, data as 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...runtime.data.chat import Message, Part, TextPart
 from ...runtime.errors import ToolError
 
 __all__ = ["tool_content"]
 
 
-def tool_content(value: Any) -> str | tuple[Part, ...]:
+def tool_content(value: object) -> str | tuple[Part, ...]:
     """The content of the tool's message: see `ToolError` for what cannot be one."""
     if type(value) is str:
         return value
@@ -28,7 +26,7 @@ def tool_content(value: Any) -> str | tuple[Part, ...]:
     return _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if type(value) is str:
         return value
     # Imported here: a program whose tools return text does without it.

@@ -7,8 +7,8 @@ The cells (`loop_cell.py`, `thread_cell.py`) run it: this file must never handle
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 import pykka
 
@@ -20,6 +20,7 @@ from .envelope import MailboxSettings
 from .future import ActorFuture
 from .mailbox import Mailbox
 from .messages import StopRequest
+from .ref import cell_of
 from .supervision import Directive, Stop, Supervision
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 
     from .cell import Cell
     from .host import Host
-    from .ref import ActorRef
+    from .ref import ActorRef, StoppedEvent
 
-__all__ = ["Actor", "ThreadActor"]
+__all__ = ["Actor", "ThreadActor", "construct", "start_loop"]
 
 A = TypeVar("A", bound="Actor")
+P = ParamSpec("P")
+_Rule: TypeAlias = Supervision | None
+_Box: TypeAlias = MailboxSettings | None
 
 
 class Traits(NamedTuple):
@@ -73,16 +77,16 @@ class Actor(pykka.Actor):
     use_daemon_thread: ClassVar[bool] = True
     """Whether the program may exit while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped first. Read at the spawn."""
 
-    _traits: ClassVar[Traits]
+    __actor_traits__: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._set_traits()
 
     @classmethod
     def _set_traits(cls) -> None:
-        cls._traits = Traits(
+        cls.__actor_traits__ = Traits(
             has_on_start=cls.on_start is not Actor.on_start,
             has_on_stop=cls.on_stop is not Actor.on_stop,
             has_on_failure=cls.on_failure is not Actor.on_failure,
@@ -91,7 +95,7 @@ class Actor(pykka.Actor):
             task_name=cls.__qualname__,
         )
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *_args: object, **_kwargs: object) -> None:
         cell, _birth.cell = _birth.cell, None
         if cell is None or cell.actor_class is not type(self):
             _birth.cell = cell
@@ -101,18 +105,6 @@ class Actor(pykka.Actor):
         self._cell: Cell = cell
         cell.actor = self  # set this early so that the user's `__init__` can make a proxy to the actor itself
 
-    @classmethod
-    def _construct(cls, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Self:
-        """Make the instance for a cell."""
-        outer, _birth.cell = _birth.cell, cell
-        try:
-            actor = cls(*args, **kwargs)
-        finally:
-            unclaimed, _birth.cell = _birth.cell, outer
-        if unclaimed is not None:
-            raise UsageError(_forgotten(cls), actor=cell.path)
-        return actor
-
     def __getattr__(self, name: str) -> Any:
         if name == "_cell":
             raise UsageError(_forgotten(type(self)), actor=None if _birth.cell is None else _birth.cell.path)
@@ -120,7 +112,7 @@ class Actor(pykka.Actor):
         raise AttributeError(msg, name=name, obj=self)
 
     @classmethod
-    def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
+    def start(cls, *args: object, **kwargs: object) -> ActorRef[Self]:
         """Spawn a root actor, as in pykka, in the current system: that of the running loop, of the enclosing `in_thread()` block, or the default one."""
         return current_system().spawn(cls, *args, **kwargs)
 
@@ -131,7 +123,7 @@ class Actor(pykka.Actor):
         return Mailbox()
 
     @staticmethod
-    def _create_future() -> ActorFuture[Any]:
+    def _create_future() -> ActorFuture[object]:
         return ActorFuture()
 
     def _start_actor_loop(self) -> None:
@@ -151,7 +143,7 @@ class Actor(pykka.Actor):
         return self._cell.mailbox
 
     @property
-    def actor_stopped(self) -> Any:  # type: ignore[override]
+    def actor_stopped(self) -> StoppedEvent:  # type: ignore[override]
         return self.actor_ref.actor_stopped
 
     @property
@@ -174,17 +166,26 @@ class Actor(pykka.Actor):
         """Stop this actor when the current handler has ended, before any queued message. Does not wait."""
         self._cell.post_control(StopRequest(), seal=True)
 
-    def spawn(
+    # Without one of its own options, a spawn checks its arguments against the actor's `__init__`. No signature can say both.
+    @overload
+    def spawn(self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, name: str | None, supervision: _Rule = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, supervision: _Rule, name: str | None = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    @overload
+    def spawn(self, actor_class: type[A], *args: object, mailbox: _Box, name: str | None = ..., supervision: _Rule = ..., **kwargs: object) -> ActorRef[A]: ...
+    def spawn(  # type: ignore[misc]  # an `__init__` with a parameter that is named as one of these cannot be given it
         self,
-        actor_class: type[A],
-        *args: Any,
+        actor_class: Callable[..., A],
+        *args: object,
         name: str | None = None,
-        supervision: Supervision | None = None,
-        mailbox: MailboxSettings | None = None,
-        **kwargs: Any,
+        supervision: _Rule = None,
+        mailbox: _Box = None,
+        **kwargs: object,
     ) -> ActorRef[A]:
         """Spawn a child: this actor supervises it, and stops after it."""
-        return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)
+        return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Receive `Terminated(ref, reason)`, once, when that actor ends; immediately if it has already ended."""
@@ -192,7 +193,7 @@ class Actor(pykka.Actor):
 
     def unwatch(self, ref: ActorRef[Any]) -> None:
         """Stop watching. A `Terminated` that is already in the mailbox still arrives."""
-        watching.unwatch(self._cell, ref._cell)
+        watching.unwatch(self._cell, cell_of(ref))
 
     # --- what an actor may override; each may be `def` or `async def` ---
 
@@ -219,10 +220,27 @@ class Actor(pykka.Actor):
         If it raises, the child is stopped and this actor has failed.
         """
         del error
-        return ref._cell.supervision or Stop()
+        return cell_of(ref).supervision or Stop()
 
 
 Actor._set_traits()
+
+
+def construct(cell: Cell) -> Actor:
+    """Make the instance for a cell."""
+    outer, _birth.cell = _birth.cell, cell
+    try:
+        actor = cell.actor_class(*cell.args, **(cell.kwargs or {}))
+    finally:
+        unclaimed, _birth.cell = _birth.cell, outer
+    if unclaimed is not None:
+        raise UsageError(_forgotten(cell.actor_class), actor=cell.path)
+    return actor
+
+
+def start_loop(actor: Actor) -> None:
+    """Call pykka's hook, by which an instance that is in its place begins to take messages."""
+    actor._start_actor_loop()
 
 
 class ThreadActor(Actor):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
 from . import lifecycle, watching
+from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
@@ -83,8 +84,8 @@ class Cell(ABC):
         self,
         system: Host,
         actor_class: type[Actor],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         *,
         name: str | None,
         parent: Cell | None,
@@ -111,7 +112,7 @@ class Cell(ABC):
         self.children: dict[Cell, None] | None = None  # in the order of spawning; written under the system's lock
         self.until_childless = False  # whether to stop as soon as there is no child
         self.children_gone: asyncio.Future[None] | None = None  # `lifecycle` waits on it while it stops the children
-        self.task: asyncio.Task[Any] | None = None  # of the current handler or lifecycle procedure
+        self.task: asyncio.Task[object] | None = None  # of the current handler or lifecycle procedure
         self.cancelling = False  # whether the current handler was told to end
         self.handling: str | None = None  # the current handler or hook, if it may take long
         self.current: Envelope | None = None  # the message that is being handled, if that may take long
@@ -161,9 +162,8 @@ class Cell(ABC):
         return self.context
 
     def build(self) -> Actor:
-        """Make the instance, in the calling thread."""
-        self.actor = actor = self.actor_class._construct(self, self.args, self.kwargs or {})
-        return actor
+        """Make the instance, in the calling thread. It sets `actor` itself."""
+        return construct(self)
 
     @abstractmethod
     def begin(self) -> None:
@@ -281,12 +281,12 @@ class Cell(ABC):
 
     # --- tasks ---
 
-    def run_task(self, coro: Coroutine[Any, Any, Any], phase: Phase) -> None:
+    def run_task(self, coro: Coroutine[object, None, object], phase: Phase) -> None:
         """Continue in a task. Until `end_task`, the actor takes control messages only."""
         self.phase = phase
         system = self.system
         system.running[self] = None
-        self.task = asyncio.Task(coro, loop=system.loop, name=self.actor_class._traits.task_name, context=self.task_context)
+        self.task = asyncio.Task(coro, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.task_context)
         if self.mailbox.leave():
             system.dispatcher.attend(self)
 
@@ -341,7 +341,7 @@ class Cell(ABC):
         self.blocked_for(hook)(perf_counter() - started)
         return await self.finish_hook(hook, result)
 
-    async def finish_hook(self, hook: str, result: Any) -> BaseException | None:
+    async def finish_hook(self, hook: str, result: object) -> BaseException | None:
         """Await the result of a hook, if the hook is asynchronous. Returns its exception, if any."""
         if type(result) is not CoroutineType:
             self.handling = None

@@ -20,7 +20,6 @@ from .phase import OPEN
 if TYPE_CHECKING:
     from .cell import Cell
     from .loop_cell import LoopCell
-    from .ref import ActorRef
 
 __all__ = ["OVER", "deliver", "send_now", "stop_actor", "stop_when_childless"]
 
@@ -28,16 +27,15 @@ OVER: Final = object()
 """The reply of an actor that accepts nothing any more: it has ended, or is about to."""
 
 
-async def deliver(ref: ActorRef[Any], message: Any) -> Any:
+async def deliver(cell: LoopCell, message: object) -> Any:
     """Send to an actor on the event loop, and wait for the reply."""
-    cell: LoopCell = ref._cell  # type: ignore[assignment]  # all actors of a run are of this kind
     if cell.phase is OPEN and cell.mailbox.is_idle:
         cell.system.monitor.handled += 1
         # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
         result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
         if type(result) is not CoroutineType:
             return result
-        future: asyncio.Future[Any] = cell.system.loop.create_future()
+        future: asyncio.Future[object] = cell.system.loop.create_future()
         cell.begin_handler(result, Envelope(message, future), perf_counter())
     else:
         future = cell.system.loop.create_future()
@@ -51,13 +49,12 @@ async def deliver(ref: ActorRef[Any], message: Any) -> Any:
         return OVER
 
 
-def send_now(ref: ActorRef[Any], message: Any) -> None:
+def send_now(cell: LoopCell, message: object) -> None:
     """Send and do not wait. If the receiver is idle, it begins with the message before this returns."""
-    cell = ref._cell
     if cell.is_idle():
         cell.handle(Envelope(message), perf_counter())
     else:
-        ref.tell(message)
+        cell.own_ref().tell(message)
 
 
 def stop_when_childless(cell: Cell) -> None:

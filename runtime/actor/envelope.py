@@ -44,7 +44,7 @@ class Envelope:
 
     __slots__ = ("message", "reply_to")
 
-    def __init__(self, message: Any, reply_to: Any = None) -> None:
+    def __init__(self, message: object, reply_to: Any = None) -> None:
         self.message = message
         self.reply_to = reply_to
 

@@ -46,7 +46,7 @@ class ActorFuture(pykka.Future[T]):
         self._look_at_loop = look_at_loop  # answers everything if that loop has been closed
         self._lock = threading.Lock()
         self._done = False
-        self._value: Any = None
+        self._value: object = None
         self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._callbacks: list[Callable[[], object]] = []  # emptied when the future is done
@@ -81,7 +81,7 @@ class ActorFuture(pykka.Future[T]):
                 raise UsageError(_SET_TWICE)
             super().set_get_hook(func)
 
-    def resolve(self, value: Any = None, *, error: BaseException | None = None) -> bool:
+    def resolve(self, value: object = None, *, error: BaseException | None = None) -> bool:
         """Set value or exception, unless the future has its value already. Returns whether it was set."""
         with self._lock:
             if self._done or self._get_hook is not None:

@@ -93,7 +93,7 @@ def decide(cell: Cell, error: BaseException, during: str) -> None:
     if cell.phase is STOPPED:
         return
     parent = cell.parent
-    if parent is None or not parent.actor_class._traits.decides:
+    if parent is None or not parent.actor_class.__actor_traits__.decides:
         apply(cell, cell.supervision or Stop(), error, during)
     elif parent.closing or parent.actor is None:
         apply(cell, Stop(), error, during)
@@ -227,7 +227,7 @@ def begin_stop(cell: Cell) -> None:
 
 def _end_simply(cell: Cell) -> bool:
     """End an actor without `on_stop`, children or thread (most actors) in a third of the time. Returns False for all others."""
-    if cell.actor_class._traits.has_on_stop or cell.holds_thread():
+    if cell.actor_class.__actor_traits__.has_on_stop or cell.holds_thread():
         return False
     with cell.system.lock:
         if cell.children:
@@ -265,7 +265,7 @@ def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -
     """Stop an actor in which nothing is under way: stop the children, call `on_stop` or `on_failure` if there is an instance, and end."""
     if cell.phase is STOPPED:
         return
-    traits = cell.actor_class._traits
+    traits = cell.actor_class.__actor_traits__
     has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
     if not cell.children and not has_hook and not cell.holds_thread():
         # Most actors. Without a task, very many of them stop in no time.

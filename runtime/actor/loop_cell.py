@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Coroutine
 from time import perf_counter
 from types import CoroutineType
-from typing import Any
 
 from . import lifecycle
 from .cell import Cell
@@ -33,7 +32,7 @@ class _Handling(Steps):
 
     __slots__ = ("_cell", "_envelope", "_handler", "_started")
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], cell: LoopCell, envelope: Envelope, handler: str, started: float) -> None:
+    def __init__(self, coro: Coroutine[object, None, object], cell: LoopCell, envelope: Envelope, handler: str, started: float) -> None:
         self._coro = coro
         self._cell = cell
         self._envelope = envelope
@@ -55,7 +54,7 @@ class LoopCell(Cell):
     __slots__ = ()
 
     def begin(self) -> None:
-        if not self.actor_class._traits.has_on_start:
+        if not self.actor_class.__actor_traits__.has_on_start:
             self.phase = OPEN
             if not self.mailbox.come_back():
                 return
@@ -117,7 +116,7 @@ class LoopCell(Cell):
         self.system.monitor.took(self.path, handler, seconds)
         self.blocked_for(handler)(seconds)
 
-    def begin_handler(self, coro: Coroutine[Any, Any, Any], envelope: Envelope, started: float) -> None:
+    def begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope, started: float) -> None:
         self.handling = handler = handler_name(envelope.message)
         self.current = envelope
         self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["SPECIAL", "handler_name"]
 
 
-def handler_name(message: Any) -> str:
+def handler_name(message: object) -> str:
     """The name of this message's handler: the method that a proxy calls, or `on_receive`."""
     if isinstance(message, pykka_messages.ProxyCall):
         return ".".join(message.attr_path)
     return "on_receive"
 
 
-def _call(cell: Cell, message: pykka_messages.ProxyCall) -> Any:
+def _call(cell: Cell, message: pykka_messages.ProxyCall) -> object:
     return get_attr_directly(cell.actor, message.attr_path)(*message.args, **message.kwargs)
 
 
-def _get(cell: Cell, message: pykka_messages.ProxyGetAttr) -> Any:
+def _get(cell: Cell, message: pykka_messages.ProxyGetAttr) -> object:
     return get_attr_directly(cell.actor, message.attr_path)
 
 

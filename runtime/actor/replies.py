@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEAD",
     "DROPPED",
+    "GONE",
     "LEFT",
     "answer",
     "answer_error",
@@ -38,6 +39,18 @@ __all__ = [
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
+
+
+class _Gone:
+    """In the place of the future of an asker that has given up: its message waits on, and is handled, but holds nothing of the asker."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        return True
+
+
+GONE: Final = _Gone()
 
 
 def answer(reply_to: Any, value: Any) -> None:
@@ -102,7 +115,7 @@ def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | Mailbo
     return ActorDeadError(text, actor=path, message=message)
 
 
-def full_error(cell: Cell, message: Any) -> MailboxFull:
+def full_error(cell: Cell, message: object) -> MailboxFull:
     path = cell.path
     text = (
         f"The mailbox of {path} is full (capacity={cell.mailbox.capacity}). "
@@ -111,17 +124,17 @@ def full_error(cell: Cell, message: Any) -> MailboxFull:
     return MailboxFull(text, actor=path, message=message)
 
 
-def timeout_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+def timeout_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
     return AskTimeout(text, actor=path, message=message)
 
 
-def room_error(path: str, message: Any, timeout: float | None) -> AskTimeout:
+def room_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
     return AskTimeout(text, actor=path, message=message)
 
 
-def cancelled_error(cell: Cell, message: Any) -> HandlerCancelled | ActorDeadError:
+def cancelled_error(cell: Cell, message: object) -> HandlerCancelled | ActorDeadError:
     path = cell.path
     if cell.system.closing:
         text = f"{path}: the system was left while the actor was in {handler_name(message)}, before it had a reply. To let work be done first: drain()."
@@ -130,7 +143,7 @@ def cancelled_error(cell: Cell, message: Any) -> HandlerCancelled | ActorDeadErr
     return HandlerCancelled(text, actor=path, message=message)
 
 
-def crashed_error(cell: Cell, message: Any, error: BaseException) -> ActorFailed:
+def crashed_error(cell: Cell, message: object, error: BaseException) -> ActorFailed:
     path = cell.path
     text = f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled this message. Its supervisor decides what becomes of it."
     return ActorFailed(text, actor=path, message=message)

@@ -19,7 +19,7 @@ __all__ = ["ActorNode", "DeadLetter", "DrainReport", "SlowestHandler", "SystemSt
 class DeadLetter:
     """A message that is not handled: its actor had stopped, stopped before it handled the message, or dropped it for a newer one."""
 
-    message: Any
+    message: object
     ref: ActorRef[Any]
     reason: str
 
@@ -88,6 +88,10 @@ class SystemStats:
     restarts: int
     dead_letters: int
     slowest_handler: SlowestHandler | None
+    worker_threads: int
+    """How many worker threads make a call that blocks."""
+    waiting_calls: int
+    """How many calls that block wait for a worker thread."""
 
 
 @dataclass(frozen=True, slots=True)

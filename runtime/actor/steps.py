@@ -7,31 +7,35 @@ It must never raise anything except `StopIteration` with the outcome (and `Gener
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-__all__ = ["StepResult", "Steps"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["StepResult", "Steps", "is_about_to_begin"]
 
 
 class StepResult(NamedTuple):
     """How a handler or hook ended: with an error, or with a value."""
 
     error: BaseException | None
-    value: Any = None
+    value: object = None
 
 
-class Steps(Coroutine[Any, Any, StepResult]):
+class Steps(Coroutine[object, None, StepResult]):
     """The coroutine of a handler or hook, as a coroutine that always ends normally, with a `StepResult`."""
 
     __slots__ = ("_coro", "_done", "_held")
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], held: Callable[[float], object], done: Callable[[StepResult], object] | None = None) -> None:
+    def __init__(self, coro: Coroutine[object, None, object], held: Callable[[float], object], done: Callable[[StepResult], object] | None = None) -> None:
         self._coro = coro
         self._held = held  # called with the seconds for which each step has held the loop
         self._done = done  # called with the outcome, within the last step
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: Any) -> object:
         started = perf_counter()
         try:
             item = self._coro.send(value)
@@ -44,7 +48,7 @@ class Steps(Coroutine[Any, Any, StepResult]):
         self._held(perf_counter() - started)
         return item
 
-    def throw(self, typ: Any, val: Any = None, tb: Any = None) -> Any:
+    def throw(self, typ: Any, val: object = None, tb: Any = None) -> object:
         thrown: BaseException | None
         if isinstance(typ, BaseException):
             thrown = typ
@@ -72,19 +76,19 @@ class Steps(Coroutine[Any, Any, StepResult]):
     def close(self) -> None:
         self._coro.close()
 
-    def __await__(self) -> Generator[Any, Any, StepResult]:
+    def __await__(self) -> Generator[object, None, StepResult]:
         return self  # type: ignore[return-value]  # it has what `await` uses of a generator: send, throw, close and __next__
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return self.send(None)
 
     # asyncio's debugging aids read these of a coroutine.
     @property
-    def cr_frame(self) -> Any:
+    def cr_frame(self) -> object:
         return getattr(self._coro, "cr_frame", None)
 
     @property
-    def cr_code(self) -> Any:
+    def cr_code(self) -> object:
         return getattr(self._coro, "cr_code", None)
 
     @property
@@ -92,7 +96,7 @@ class Steps(Coroutine[Any, Any, StepResult]):
         return bool(getattr(self._coro, "cr_running", False))
 
     @property
-    def cr_await(self) -> Any:
+    def cr_await(self) -> object:
         return getattr(self._coro, "cr_await", None)
 
     @property
@@ -103,3 +107,9 @@ class Steps(Coroutine[Any, Any, StepResult]):
         if self._done is not None:
             self._done(outcome)
         raise StopIteration(outcome)
+
+
+def is_about_to_begin(task: asyncio.Task[Any] | None) -> bool:
+    """Whether the first step of that task is still to come."""
+    steps = None if task is None else task.get_coro()
+    return isinstance(steps, Steps) and inspect.getcoroutinestate(steps._coro) == inspect.CORO_CREATED

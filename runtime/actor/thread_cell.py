@@ -46,13 +46,13 @@ class ThreadCell(Cell):
         self.thread: threading.Thread | None = None
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()  # None: the thread may end
         self._runner: asyncio.Runner | None = None  # for asynchronous handlers, made in the thread when the first one comes
-        self._inner: asyncio.Task[Any] | None = None  # the current or last asynchronous handler in the thread
+        self._inner: asyncio.Task[object] | None = None  # the current or last asynchronous handler in the thread
         self._undecided: deque[ChildFailed] = deque()  # failed children about which the thread has to decide
-        self._deciding: set[asyncio.Task[Any]] = set()  # the current asynchronous decisions in the thread
+        self._deciding: set[asyncio.Task[object]] = set()  # the current asynchronous decisions in the thread
         self._failed: tuple[BaseException, str] | None = None  # why the thread stopped working; written by it, and taken by the loop
         self._working = False  # whether the thread does work, and not jobs; written by the thread
         self._waiting: threading.Event | None = None  # the thread blocks on it in a handler or hook that waits for a reply
-        self._cancelled: asyncio.Task[Any] | None = None  # the handler that was told to end
+        self._cancelled: asyncio.Task[object] | None = None  # the handler that was told to end
 
     @property
     def state(self) -> str:
@@ -86,7 +86,7 @@ class ThreadCell(Cell):
     def wake(self) -> None:
         """Nothing to do: the thread itself waits on the mailbox."""
 
-    def post_control(self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False) -> bool:
+    def post_control(self, request: Control, reply_to: ActorFuture[object] | None = None, *, seal: bool = False) -> bool:
         """Send a request about the actor's life to the loop, and one that needs the instance to the thread."""
         envelope = Notice(request, reply_to)
         if isinstance(request, StopRequest | WaitRequest | CancelRequest):
@@ -297,7 +297,7 @@ class ThreadCell(Cell):
             finally:
                 self.handling = outer
 
-    def _decide_async(self, request: ChildFailed, coro: Coroutine[Any, Any, Any]) -> None:
+    def _decide_async(self, request: ChildFailed, coro: Coroutine[object, None, object]) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -313,7 +313,7 @@ class ThreadCell(Cell):
     def _handle_here(self, envelope: Envelope) -> None:
         message = envelope.message
         special = SPECIAL.get(type(message))
-        receive: Callable[[], Any] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
+        receive: Callable[[], object] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
         started = perf_counter()
         self.current = envelope
         self._resolve(envelope, started, self._run(handler_name(message), receive))
@@ -344,7 +344,7 @@ class ThreadCell(Cell):
         elif reply_to is not None:
             self._report(how, reply_to, what)
 
-    def _run(self, handler: str, function: Callable[[], Any]) -> StepResult:
+    def _run(self, handler: str, function: Callable[[], object]) -> StepResult:
         self.handling = handler
         try:
             result = self.context.run(function)
@@ -356,8 +356,8 @@ class ThreadCell(Cell):
             self.handling = None
         return StepResult(None, result)
 
-    def _run_async(self, coro: Coroutine[Any, Any, Any]) -> Any:
-        async def run() -> Any:
+    def _run_async(self, coro: Coroutine[object, None, object]) -> object:
+        async def run() -> object:
             self._inner = inner = asyncio.current_task()
             if self.system.closing and inner is not None and self.phase in (RUNNING, STARTING):
                 self._cancelled = inner  # the interruption came before it had begun
@@ -378,6 +378,6 @@ class ThreadCell(Cell):
             self.handling = outer
 
 
-def _set(future: asyncio.Future[Any], value: Any) -> None:
+def _set(future: asyncio.Future[object], value: object) -> None:
     if not future.done():
         future.set_result(value)

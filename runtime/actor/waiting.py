@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .envelope import Envelope, QueueTicket
 from .future import LOOK_AT_LOOP, waker
@@ -41,7 +41,7 @@ def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> Non
         raise refuse_late(cell, envelope)
 
 
-async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[Any] | None = None) -> None:
+async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[object] | None = None) -> None:
     """Put, and wait on the calling loop until there is room for it; for a request, no longer than for its reply."""
     loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()

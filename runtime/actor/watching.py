@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .messages import Ending, Stopped, Terminated
+from .ref import cell_of
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -19,7 +20,7 @@ __all__ = ["end", "unwatch", "watch"]
 
 def watch(watcher: Cell, ref: ActorRef[Any]) -> None:
     """Tell the watcher when the actor ends; immediately if it has already ended."""
-    watched = ref._cell
+    watched = cell_of(ref)
     with watcher.system.lock:
         watcher.watching = watcher.watching or {}
         watcher.watching[watched] = None

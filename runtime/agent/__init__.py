@@ -3,7 +3,7 @@
 Owns what an invocation of an agent is, as data, and how its definition is driven. Its files, each importing only from those above it:
 
     tree            the protocol of a definition; the tree that definitions form
-    history         what an agent is given of what was said before
+    history         lanes, one for each child of a Parallel; what an agent is given of what was said before, by its policy
     session_values  the values that all agents of a run share
     hooks           what looks on, and how it is called
     options         what is asked of one run only

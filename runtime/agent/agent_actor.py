@@ -30,9 +30,10 @@ from .input_window import read_window
 from .invocation import Assignment, Invocation
 from .run_context import RunContext
 from .run_messages import AgentEnded, Emitted
+from .tree import Definition
 
 if TYPE_CHECKING:
-    from ..actor.ref import ActorRef
+    from ..actor.loop_cell import LoopCell
 
 __all__ = ["AgentActor"]
 
@@ -42,7 +43,7 @@ class AgentActor(Actor):
 
     __slots__ = ("_context", "_door", "_invocation", "_supervisor")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], streaming: bool) -> None:  # noqa: FBT001 -- for speed
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, streaming: bool) -> None:  # noqa: FBT001 -- for speed
         super().__init__()
         self._invocation = invocation
         self._supervisor = supervisor
@@ -81,7 +82,7 @@ class AgentActor(Actor):
         await deliver(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
         stop_actor(self._cell)
 
-    async def _go_on(self, agent: Any) -> Outcome | None:
+    async def _go_on(self, agent: Definition) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
         invocation, door = self._invocation, self._door
         if invocation.transfer is not None and agent.wrapped is None and not agent.has_handoffs and not self._has_more():
@@ -110,7 +111,7 @@ class AgentActor(Actor):
         task = asyncio.current_task()
         return self._door.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
 
-    async def _announce(self, agent: Any) -> None:
+    async def _announce(self, agent: Definition) -> None:
         invocation, door = self._invocation, self._door
         source = invocation.handed_over_by
         if source is not None:
@@ -124,7 +125,7 @@ class AgentActor(Actor):
         shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
         return CANCELLED if shown is OVER else Outcome("failed", shown.error)
 
-    async def _play(self, agent: Any, given: AgentInput) -> Outcome:
+    async def _play(self, agent: Definition, given: AgentInput) -> Outcome:
         """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
         invocation, door = self._invocation, self._door
         stream = _events_of(agent, given, self._context)
@@ -160,7 +161,7 @@ class AgentActor(Actor):
             logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
 
 
-def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
+def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> Any:
     """The agent's async generator. Raises if `run` is something else."""
     stream = agent.run(given, context)
     if type(stream) is AsyncGeneratorType:
@@ -176,12 +177,19 @@ def _events_of(agent: Any, given: AgentInput, context: AgentContext) -> Any:
     raise UsageError(msg, agent=agent.name)
 
 
-async def _closable(stream: Any) -> AsyncIterator[Any]:
-    async for event in stream:
-        yield event
+async def _closable(stream: Any) -> AsyncIterator[object]:
+    """What iterates it, which may be an async generator of its own, is closed with it."""
+    events = aiter(stream)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
 
 
-def _check_event(agent: Any, event: AgentEvent) -> None:
+def _check_event(agent: Definition, event: AgentEvent) -> None:
     """Raise, if what an agent of the user's has put into an event is not what belongs there."""
     wanted: tuple[tuple[str, Any, str], ...] = (
         ("message", Message, "a Message"),
@@ -200,6 +208,6 @@ def _check_event(agent: Any, event: AgentEvent) -> None:
         raise UsageError(msg, agent=agent.name)
 
 
-def _no_event(agent: Any, event: Any) -> Exception:
+def _no_event(agent: Definition, event: object) -> Exception:
     msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
     return UsageError(msg, agent=agent.name)

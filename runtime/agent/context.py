@@ -16,6 +16,7 @@ from .door import AgentDoor
 from .options import agent_options
 from .run_context import RunContext
 from .session_values import SessionValues
+from .tree import Definition
 
 __all__ = ["AgentContext", "ResumeInfo", "door_of"]
 
@@ -81,6 +82,12 @@ class AgentContext:
         return self._door.agent_name
 
     @property
+    def fence(self) -> int:
+        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        lease = self._door.run.lease
+        return 0 if lease is None else lease.fence
+
+    @property
     def options(self) -> Mapping[str, Any]:
         """The options that were given to this run for this agent."""
         return agent_options(self._door.run.options, self._door.agent_name)
@@ -92,11 +99,11 @@ class AgentContext:
 
     # --- what it can do ---
 
-    def interrupt(self, info: Any = None, *, state: Any = None) -> AgentEvent:
+    def interrupt(self, info: object = None, *, state: object = None) -> AgentEvent:
         """The event to yield, after which the generator returns: the run waits here for an answer from outside."""
         return AgentEvent.of(action=Interrupted((self._door.note_interrupt(info, state),)))
 
-    async def cast(self, agent: Any, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
+    async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Let another agent play, as a child of this one. Its events join the run's. Returns how it ended.
 
         Without `input` its history policy makes its input. If this agent ends without an event after the cast, it ends as the child did; of several children

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
@@ -25,11 +26,12 @@ from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
 from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
-from .tree import Node
+from .tree import Definition, Node
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from ..actor.ref import ActorRef
+    from ..actor.loop_cell import LoopCell
+    from ..clock import Clock
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -53,7 +55,7 @@ class AgentDoor:
 
     __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "_system", "input", "invocation", "is_over", "last_cast", "run", "streaming")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: ActorRef[Any], system: Host, *, streaming: bool) -> None:
+    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, system: Host, *, streaming: bool) -> None:
         self.invocation = invocation
         self._supervisor = supervisor
         self._system = system
@@ -74,12 +76,17 @@ class AgentDoor:
         return self.invocation.node.name
 
     @property
+    def clock(self) -> Clock:
+        """By which all waits in this run."""
+        return self._system.clock
+
+    @property
     def node(self) -> Node:
         """The agent's place in its tree."""
         return self.invocation.node
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """The invocation's own state, which belongs to the user."""
         invocation = self.invocation
         if invocation.state is None:
@@ -99,7 +106,7 @@ class AgentDoor:
 
     def is_alive(self) -> bool:
         """Whether the run has not ended."""
-        return self._supervisor.is_alive()
+        return self._supervisor.mailbox.is_open
 
     # --- events ---
 
@@ -117,10 +124,10 @@ class AgentDoor:
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
         with contextlib.suppress(ActorDeadError):
-            self._supervisor.tell(EmittedNoWait(self.invocation, event, shown))
+            self._supervisor.own_ref().tell(EmittedNoWait(self.invocation, event, shown))
 
     def note_interrupt(
-        self, info: Any, state: Any, tool: AddressStep | None = None, *, approval: bool = False, earlier: tuple[Any, ...] = ()
+        self, info: Any, state: object, tool: AddressStep | None = None, *, approval: bool = False, earlier: tuple[Any, ...] = ()
     ) -> InterruptContext:
         """Note that the agent, or a tool call of it, waits for an answer from outside."""
         if self.run.keeps:
@@ -146,7 +153,7 @@ class AgentDoor:
 
     # --- other agents ---
 
-    async def cast(self, agent: Any, input: AgentInput | None) -> Outcome:  # noqa: A002 -- the contract's
+    async def cast(self, agent: Definition, input: AgentInput | None) -> Outcome:  # noqa: A002 -- the contract's
         """Let an agent play as a child of this one."""
         invocation = self.invocation
         cast_key = self._cast_key_of(agent)
@@ -154,7 +161,7 @@ class AgentDoor:
         invocation.broke = invocation.broke or outcome.broke
         return outcome
 
-    def _cast_key_of(self, agent: Any) -> CastKey:
+    def _cast_key_of(self, agent: Definition) -> CastKey:
         """The key of a cast: the agent, the state from which it is cast, and how often that was so before."""
         invocation = self.invocation
         state = f"{crc32(pack(invocation.state)):x}" if self.run.keeps and invocation.state else ""
@@ -224,7 +231,7 @@ class AgentDoor:
         except asyncio.CancelledError:
             request.reply.cancel()
             with contextlib.suppress(ActorDeadError):
-                self._supervisor.tell(CancelCast(request.reply, self._system.loop.create_future()))
+                self._supervisor.own_ref().tell(CancelCast(request.reply, self._system.loop.create_future()))
             raise
 
     async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:
@@ -239,7 +246,7 @@ class AgentDoor:
                 await gone
             raise
 
-    def hand_over(self, agent: Any, input: AgentInput | None = None) -> TransferToAgent:  # noqa: A002 -- what it is
+    def hand_over(self, agent: Definition, input: AgentInput | None = None) -> TransferToAgent:  # noqa: A002 -- what it is
         """Let an agent take over that may be outside of the tree. Returns the action for the event to yield, after which the generator returns.
 
         Its input is `input`; without one, this agent's own input and all that was said since, verbatim.
@@ -328,9 +335,14 @@ class AgentDoor:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""
-        return await self._system.run_blocking(function, *args, **kwargs)
+        name = f"{getattr(function, '__qualname__', None) or repr(function)} of agent {self.agent_name!r} in run {self.run.run_id}"
+        return await self._system.run_named(partial(function, *args, **kwargs), name)
 
-    async def at_once(self, works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    async def run_tool(self, function: Callable[[], T], tool: str, began: Callable[[], object] | None) -> T:
+        """The same for a call of a tool. `began` is called when a thread has begun it."""
+        return await self._system.run_named(function, f"tool {tool} of agent {self.agent_name!r} in run {self.run.run_id}", began)
+
+    async def at_once(self, works: Iterable[Coroutine[object, None, T]]) -> list[T]:
         """The results of all of them. Raises the first error; the others are cancelled, and have ended by then."""
         tasks = [self.create_task(work) for work in works]
         try:
@@ -342,13 +354,13 @@ class AgentDoor:
                 one.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def create_task(self, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def create_task(self, coro: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """A task that works for this invocation. The caller awaits it."""
         return asyncio.Task(coro, loop=self._system.loop)
 
     # --- asking the supervisor ---
 
-    async def _ask(self, message: Any) -> Any:
+    async def _ask(self, message: object) -> object:
         reply = await deliver(self._supervisor, message)
         if reply is OVER:
             self._stop_here()

@@ -136,11 +136,11 @@ class Invocation:
 
     # --- its state ---
 
-    state: dict[str, Any] | None = None
+    state: dict[str, object] | None = None
     """The agent's own; made when it is first read."""
     notes: dict[str, Any] | None = None
     """What the agents of this package note for themselves: the state is the user's."""
-    saved: tuple[dict[str, Any] | None, dict[str, Any] | None] = (None, None)
+    saved: tuple[dict[str, object] | None, dict[str, object] | None] = (None, None)
     """State and notes as of its last step, if it may have to continue from there."""
     steps: dict[str, Any] | None = None
     """Results of `context.step`."""
@@ -254,16 +254,16 @@ class Invocation:
     def interrupted(self, info: Any, tool: AddressStep | None = None) -> InterruptContext:
         """What it, or a tool call of its own, waits for, with the chain of agents around it."""
         if tool is not None:
-            return InterruptContext(new_id(), (*self.address, tool), info, parent=self._enclosing())
+            return InterruptContext(new_id(), (*self.address, tool), info, parent=self.as_enclosing())
         parent = self.assignment.parent
-        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent._enclosing())
+        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent.as_enclosing())
 
-    def _enclosing(self) -> InterruptContext:
+    def as_enclosing(self) -> InterruptContext:
         """This agent as a link of that chain."""
         parent = self.assignment.parent
         if parent is not None and self.assignment.cast_key == INNER:
-            return parent._enclosing()
-        outer = None if parent is None else parent._enclosing()
+            return parent.as_enclosing()
+        outer = None if parent is None else parent.as_enclosing()
         return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)
 
 

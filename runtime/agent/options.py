@@ -6,11 +6,11 @@ Owns: the kinds of options, and which of them reach whom. It must never say what
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, Unpack
 
 from ..codec.packing import pack
 from ..errors import CheckpointError, UsageError
-from ..models.protocol import ModelSettings
+from ..models.protocol import ModelSettings, PlainSettings
 
 __all__ = [
     "ModelOptions",
@@ -35,7 +35,7 @@ class Options:
 
     __slots__ = ("agents", "values")
 
-    def __init__(self, *, agents: Collection[str] | None = None, **values: Any) -> None:
+    def __init__(self, *, agents: Collection[str] | None = None, **values: object) -> None:
         if isinstance(agents, str):
             msg = f"{type(self).__name__}(agents={agents!r}): give several names, for example agents=({agents!r},)."
             raise UsageError(msg)
@@ -57,7 +57,7 @@ class ToolOptions(Options):
 
     __slots__ = ("tools",)
 
-    def __init__(self, *, tools: Collection[str] | None = None, agents: Collection[str] | None = None, **values: Any) -> None:
+    def __init__(self, *, tools: Collection[str] | None = None, agents: Collection[str] | None = None, **values: object) -> None:
         super().__init__(agents=agents, **values)
         self.tools = None if tools is None else frozenset((tools,) if isinstance(tools, str) else tools)
 
@@ -67,7 +67,7 @@ class ModelOptions(Options):
 
     __slots__ = ("settings",)
 
-    def __init__(self, *, agents: Collection[str] | None = None, **settings: Any) -> None:
+    def __init__(self, *, agents: Collection[str] | None = None, **settings: Unpack[PlainSettings]) -> None:
         super().__init__(agents=agents, **settings)
         try:
             self.settings = ModelSettings(**settings)
@@ -78,8 +78,6 @@ class ModelOptions(Options):
 
 
 OptionsLike: TypeAlias = Options | Mapping[str, Any] | Iterable[Options | Mapping[str, Any]] | None
-
-_NONE: Final[Mapping[str, Any]] = {}
 
 
 def as_options(given: OptionsLike) -> tuple[Options, ...]:
@@ -120,8 +118,8 @@ def _no_options(given: object) -> UsageError:
 def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str, Any]:
     """What that agent gets to read."""
     if not options:
-        return _NONE
-    merged: dict[str, Any] = {}
+        return {}
+    merged: dict[str, object] = {}
     for one in options:
         if not isinstance(one, ToolOptions | ModelOptions) and one.concern(agent_name):
             merged.update(one.values)
@@ -131,8 +129,8 @@ def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str,
 def tool_options(options: tuple[Options, ...], agent_name: str, tool_name: str) -> Mapping[str, Any]:
     """What that tool gets to read, when that agent calls it."""
     if not options:
-        return _NONE
-    merged: dict[str, Any] = {}
+        return {}
+    merged: dict[str, object] = {}
     for one in options:
         if isinstance(one, ToolOptions) and one.concern(agent_name) and (one.tools is None or tool_name in one.tools):
             merged.update(one.values)
@@ -147,9 +145,9 @@ def model_options(options: tuple[Options, ...], agent_name: str, settings: Model
     return settings
 
 
-def plain_options(options: tuple[Options, ...]) -> list[tuple[Any, ...]]:
+def plain_options(options: tuple[Options, ...]) -> list[tuple[object, ...]]:
     """Those that can be kept, as plain data. What a class of the user's means by its values nobody else knows: such are left out."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for one in options:
         kind = _KINDS.get(type(one))
         if kind is not None:

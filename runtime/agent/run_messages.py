@@ -199,7 +199,7 @@ class CancelCast:
 
     __slots__ = ("gone", "reply")
 
-    def __init__(self, reply: Any, gone: Any) -> None:
+    def __init__(self, reply: object, gone: Any) -> None:
         self.reply = reply
         self.gone = gone
 

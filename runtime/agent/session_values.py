@@ -33,7 +33,7 @@ class SessionValues(MutableMapping[str, Any]):
 
     __slots__ = ("_guard", "_lock", "_values")
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, Any] = {}
         self._guard: Callable[[Mapping[str, Any]], None] | None = None
         self._lock = threading.Lock()
@@ -78,10 +78,10 @@ class SessionValues(MutableMapping[str, Any]):
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         return self._values.get(key, default)
 
-    def set(self, key: str, value: Any) -> None:
+    def set(self, key: str, value: object) -> None:
         """The same as `values[key] = value`."""
         self[key] = value
 
@@ -92,9 +92,9 @@ class SessionValues(MutableMapping[str, Any]):
     @overload
     def pop(self, key: str, /) -> Any: ...
     @overload
-    def pop(self, key: str, /, default: Any) -> Any: ...
+    def pop(self, key: str, /, default: object) -> Any: ...
 
-    def pop(self, key: str, default: Any = _MISSING) -> Any:
+    def pop(self, key: str, default: object = _MISSING) -> Any:
         with self._lock:
             return self._values.pop(key) if default is _MISSING else self._values.pop(key, default)
 
@@ -102,14 +102,14 @@ class SessionValues(MutableMapping[str, Any]):
         with self._lock:
             return self._values.popitem()
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: object = None) -> Any:
         _check_key(key)
         if self._guard is not None and key not in self._values:
             self._guard({key: default})
         with self._lock:
             return self._values.setdefault(key, default)
 
-    def update(self, *others: Any, **more: Any) -> None:
+    def update(self, *others: object, **more: object) -> None:
         news = dict(*others, **more)
         for key in news:
             _check_key(key)
@@ -118,7 +118,7 @@ class SessionValues(MutableMapping[str, Any]):
         with self._lock:
             self._values.update(news)
 
-    def put_under(self, values: Mapping[str, Any]) -> None:
+    def put_under(self, values: Mapping[str, object]) -> None:
         """Put those in that have no value yet."""
         with self._lock:
             self._values = {**values, **self._values}
@@ -144,13 +144,13 @@ class _Outside(SessionValues):
 
     __slots__ = ()
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         self.update({key: value})
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: object = None) -> Any:
         self.update({key: default})
 
-    def update(self, *others: Any, **more: Any) -> None:
+    def update(self, *others: object, **more: object) -> None:
         names = ", ".join(repr(key) for key in dict(*others, **more))
         msg = (
             f"session value {names} cannot be added here: no run is under way. Session values live in a run: add them in an agent, a tool or a hook, "
@@ -184,11 +184,11 @@ def get_session_values() -> dict[str, Any]:
     return _current.get().to_dict()
 
 
-def add_session_value(key: str, value: Any) -> None:
+def add_session_value(key: str, value: object) -> None:
     """Put a value into the current run, in place of one that has that name."""
     _current.get()[key] = value
 
 
-def add_session_values(values: Mapping[str, Any]) -> None:
+def add_session_values(values: Mapping[str, object]) -> None:
     """Put several values into the current run, all at once."""
     _current.get().update(values)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .context import AgentContext
     from .history import HistoryPolicy, HistoryRewriter
     from .hooks import AgentHooks
+    from .invocation import Invocation
 
 __all__ = ["INNER", "Definition", "Node", "build_tree"]
 
@@ -54,6 +55,8 @@ class Definition(Protocol):
     def unique_children(self) -> bool: ...  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None: ...  # why an interrupted invocation cannot go on with it
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None: ...  # the tree of the agent that is called by that tool
 
 
 class Node:
@@ -61,7 +64,7 @@ class Node:
 
     __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "places", "targets")
 
-    def __init__(self, agent: Any, parent: Node | None) -> None:
+    def __init__(self, agent: Definition, parent: Node | None) -> None:
         self.agent = agent
         self.name: str = agent.name
         self.parent = parent
@@ -121,7 +124,7 @@ class Node:
         yield self
         yield from (node for node in (self.linked or {}).values() if node is not self)
 
-    def follower(self, agent: Any) -> Node:
+    def follower(self, agent: Definition) -> Node:
         """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
         root = self.root
         if root.places is None:
@@ -150,7 +153,7 @@ class Node:
                 return node
         return None
 
-    def node_of(self, agent: Any) -> Node:
+    def node_of(self, agent: Definition) -> Node:
         """Where a definition stands that this one casts; it gets a place of its own if it has none."""
         for child in self.children:
             if child.agent is agent:
@@ -165,7 +168,7 @@ class Node:
         return node
 
 
-def build_tree(root: Any, beside: Sequence[Node] = ()) -> Node:
+def build_tree(root: Definition, beside: Sequence[Node] = ()) -> Node:
     """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents.
 
     It is linked to the trees that it is to stand `beside`; they are not linked to it.
@@ -200,7 +203,7 @@ def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
     return trees
 
 
-def _build(agent: Any, parent: Node | None, above: tuple[Any, ...]) -> Node:
+def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]) -> Node:
     if not isinstance(getattr(agent, "name", None), str) or not hasattr(agent, "run"):
         where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
         msg = f"{agent!r}{where} is no agent: give a ChatModelAgent, a workflow, or your own subclass of Agent."

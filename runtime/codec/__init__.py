@@ -2,8 +2,12 @@
 
 Owns the format of everything that is stored. Its files, each importing only from those above it:
 
+    collisions      how many keys may have one hash
     builtin         how Python's own values are written: the marks and their numbers
-    registered      how registered classes are taken apart and made again
+    kinds           how dataclasses, named tuples and enums are taken apart and made again
+    models          the same for pydantic models
+    registered      which classes may be written, and under which names
+    refusals        what cannot be written: where it is, and why
     packing         the header, the bounds, exceptions as data; `pack` and `unpack`
 
 It must never import, call or construct anything because bytes name it, and never give a mark another meaning.

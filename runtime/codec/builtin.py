@@ -20,8 +20,9 @@ from zoneinfo import ZoneInfo
 from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
 
 from ..errors import CheckpointError
+from .collisions import checked_keys
 
-__all__ = ["ERROR", "TYPE", "VALUE_ENCODERS", "VALUE_MARKS", "VALUE_SCALARS", "Encoder", "Mark"]
+__all__ = ["ERROR", "MODEL", "TYPE", "VALUE_ENCODERS", "VALUE_MARKS", "VALUE_SCALARS", "Encoder", "Mark"]
 
 Encoder: TypeAlias = Callable[[Any], object]
 
@@ -29,6 +30,8 @@ TYPE: Final = 1
 """The mark of a registered type: its payload holds the name, and the names of the fields."""
 ERROR: Final = 13
 """The mark of an exception."""
+MODEL: Final = 14
+"""The mark of a pydantic model: its payload is that of a registered type."""
 
 
 class Mark:
@@ -149,8 +152,8 @@ def _write_int(value: int) -> ExtType:
 
 VALUE_ENCODERS: Final[tuple[tuple[type, Encoder], ...]] = (
     (tuple, lambda value: [_TUPLE, *value]),
-    (set, lambda value: [_SET, *value]),
-    (frozenset, lambda value: [_FROZENSET, *value]),
+    (set, lambda value: [_SET, *checked_keys(value)]),
+    (frozenset, lambda value: [_FROZENSET, *checked_keys(value)]),
     (datetime, _write_datetime),
     (date, lambda value: [_DATE, value.year, value.month, value.day]),
     (time, _write_time),
@@ -166,8 +169,8 @@ VALUE_ENCODERS: Final[tuple[tuple[type, Encoder], ...]] = (
 
 VALUE_MARKS: Final[tuple[tuple[int, Mark], ...]] = (
     (_TUPLE.code, Mark(lambda items: tuple(items[1:]))),
-    (_SET.code, Mark(lambda items: set(items[1:]))),
-    (_FROZENSET.code, Mark(lambda items: frozenset(items[1:]))),
+    (_SET.code, Mark(lambda items: set(checked_keys(items[1:])))),
+    (_FROZENSET.code, Mark(lambda items: frozenset(checked_keys(items[1:])))),
     (_DATETIME.code, Mark(_read_datetime)),
     (_DATE.code, Mark(_read_date)),
     (_TIME.code, Mark(_read_time)),

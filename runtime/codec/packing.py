@@ -3,15 +3,15 @@
 The bytes are a header (three bytes that no msgpack begins with, the version of the format, a checksum), and msgpack. Only values of registered classes are
 written and made; nothing is ever imported or called because bytes name it. Whatever is wrong with bytes is a `CheckpointError`.
 
-Owns: the header, the bounds, and exceptions as data. How classes are taken apart is in `codec_types.py`, Python's own values are in `codec_values.py`.
+Owns: the header, the bounds, and exceptions as data. It must never make anything before the bounds were looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, Final, NoReturn, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 from zlib import crc32
 
 from msgpack import ExtType, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it has no stubs
@@ -20,7 +20,9 @@ from .. import errors
 from ..data import chat, events, interrupt, outcome
 from ..errors import CheckpointError, ModelRetry, UnderstudyError, UsageError
 from ..models import protocol
-from .builtin import ERROR, TYPE, VALUE_MARKS, VALUE_SCALARS, Mark
+from .builtin import ERROR, MODEL, TYPE, VALUE_MARKS, VALUE_SCALARS, Mark
+from .collisions import FEW, checked_keys
+from .refusals import DEEPEST, is_strange, refusal
 from .registered import Registry
 
 __all__ = ["RecordedError", "pack", "register_type", "unpack"]
@@ -30,13 +32,14 @@ _C = TypeVar("_C", bound=type)
 _MAGIC: Final = b"\xc1us"
 _VERSION: Final = 1
 _HEADER: Final = len(_MAGIC) + 1 + 4
-_DEEPEST: Final = 200
 _LONGEST_CHAIN: Final = 32
 
-# All bytes but those that begin an array or a map: what is left when they are taken out is no less than the depth.
-_OTHERS: Final = bytes((*range(0x80), *range(0xA0, 0xDC), *range(0xE0, 0x100)))
+# All bytes but those that begin an array, a map or binary data: what is left when they are taken out is no less than the depth.
+_OTHERS: Final = bytes((*range(0x80), *range(0xA0, 0xC4), *range(0xC7, 0xDC), *range(0xE0, 0x100)))
 # msgpack makes something of its own of this extension without asking.
 _TIMESTAMP: Final = re.compile(rb"\xd6\xff|\xd7\xff|\xc7\x0c\xff")
+# What may begin a map of as many keys as `collisions` looks at.
+_WIDE: Final = re.compile(rb"\xde[^\x00]|\xdf")
 
 
 class RecordedError(UnderstudyError):
@@ -79,9 +82,11 @@ def pack(value: object) -> bytes:
             body = Packer(default=_encode, strict_types=True, buf_size=1024).pack(value)
         except UnicodeEncodeError:  # half of a surrogate pair
             body = Packer(default=_encode, strict_types=True, unicode_errors="surrogatepass").pack(value)
-        _check_depth(body)
+        marks = _checked_marks(body)
+        if (b"\xc4" in marks or b"\xc5" in marks or b"\xc6" in marks or _may_be_wide(body, marks)) and is_strange((value,), _registry):
+            raise CheckpointError("it holds what would not come back as it is")  # noqa: TRY301 -- `refusal` finds out where
     except Exception as error:  # noqa: BLE001 -- getters and properties of users' classes may raise anything
-        _explain(value, error)
+        raise refusal(value, error, _registry) from (None if isinstance(error, CheckpointError) else error)
     return b"%b%c%b%b" % (_MAGIC, _VERSION, crc32(body).to_bytes(4, "big"), body)
 
 
@@ -92,9 +97,9 @@ def unpack(data: bytes | bytearray | memoryview) -> Any:
         raise UsageError(msg)
     body = _without_header(bytes(data))
     try:
-        _check_depth(body)
+        pairs = _dict_of if _may_be_wide(body, _checked_marks(body)) else None
         reader = _Reader()
-        value = unpackb(body, list_hook=reader.array, ext_hook=reader.extension, strict_map_key=False, unicode_errors="surrogatepass")
+        value = unpackb(body, list_hook=reader.array, object_pairs_hook=pairs, ext_hook=reader.extension, strict_map_key=False, unicode_errors="surrogatepass")
         reader.finish()
     except CheckpointError as error:
         msg = f"the bytes cannot be read: {error}"
@@ -133,9 +138,9 @@ class _Reader:
         self._open = 0
 
     def extension(self, code: int, payload: bytes) -> object:
-        if code == TYPE:
+        if code == TYPE or code == MODEL:  # noqa: PLR1714, SIM109 -- half the time of a tuple, and this is once for each value
             self._open += 1
-            return _registry.mark(payload)
+            return _registry.mark(code, payload)
         mark = _MARKS.get(code)
         if mark is not None and not payload:
             self._open += 1
@@ -157,26 +162,39 @@ class _Reader:
             raise CheckpointError("something that begins a value stands where none begins.")
 
 
+def _dict_of(pairs: list[tuple[object, object]]) -> dict[object, object]:
+    if len(pairs) >= FEW:
+        checked_keys([key for key, _ in pairs])
+    return dict(pairs)
+
+
 class _Level(int):
     """How deep an array or map is."""
 
     __slots__ = ()
 
 
-def _check_depth(body: bytes) -> None:
-    """Refuse what is nested too deeply, before anything is made of it.
+def _may_be_wide(body: bytes, marks: bytes) -> bool:
+    """Whether there may be a map of very many keys."""
+    return (b"\xde" in marks or b"\xdf" in marks) and _WIDE.search(body) is not None
+
+
+def _checked_marks(body: bytes) -> bytes:
+    """All bytes that may begin something. Refuses what is nested too deeply, before anything is made of it.
 
     Mostly there are too few bytes that could begin something. Where there are enough, or where there may be what msgpack reads without asking, it is read
     once without making anything; and before that skipped as a whole, because room for a long array is taken before its items are there.
     """
-    if b"\xdc" in body or b"\xdd" in body:
+    marks = body.translate(None, _OTHERS)
+    if b"\xdc" in marks or b"\xdd" in marks:
         skipper = Unpacker(max_buffer_size=len(body))
         skipper.feed(body)
         skipper.skip()
-    if len(body.translate(None, _OTHERS)) <= _DEEPEST and _TIMESTAMP.search(body) is None:
-        return
+    if len(marks) <= DEEPEST and (b"\xff" not in body or _TIMESTAMP.search(body) is None):
+        return marks
     whole = unpackb(body, raw=True, list_hook=_level_of, object_pairs_hook=_level_of_pairs, ext_hook=_nothing, strict_map_key=False)
     _level_of([whole])
+    return marks
 
 
 def _nothing(_code: int, _payload: bytes) -> None:
@@ -191,8 +209,8 @@ def _level_of(items: Iterable[Any]) -> _Level:
             deepest = item
         elif kind is Timestamp:
             raise CheckpointError("there is nothing with the code -1.")
-    if deepest > _DEEPEST:
-        msg = f"it is nested more than {_DEEPEST} levels deep."
+    if deepest > DEEPEST:
+        msg = f"it is nested more than {DEEPEST} levels deep."
         raise CheckpointError(msg)
     return _Level(deepest + 1)
 
@@ -210,61 +228,7 @@ def _encode(value: object) -> object:
         return encoder(value)
     if isinstance(value, BaseException):
         return _write_error(value)
-    raise CheckpointError("not registered")  # `_explain` finds out where
-
-
-def _explain(value: object, error: Exception) -> NoReturn:
-    """Say what could not be written, and where it is."""
-    why = str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
-    msg = _trouble(value, "value", {}) or f"the value cannot be written: {why}"
-    raise CheckpointError(msg) from (None if isinstance(error, CheckpointError) else error)
-
-
-def _trouble(value: object, path: str, above: dict[int, str]) -> str | None:
-    """The first thing in the value that cannot be written. Goes no deeper than the bound."""
-    kind = type(value)
-    entry = _registry.entries.get(kind)
-    if kind not in _NATIVE and kind not in _registry.encoders and not isinstance(value, BaseException):
-        name = kind.__qualname__
-        advice = _ADVICE.get(kind) or _of_builtin(kind) or f"register_type({name}), or leave it out."
-        return f"{path} is a {name}, which is not registered: {advice}"
-    parts = entry.parts(value) if entry is not None else _items(value)
-    if id(value) in above:
-        return f"{path} is {above[id(value)]} again: a value that holds itself cannot be written."
-    if len(above) >= _DEEPEST + 1:
-        return f"{path[:200]}… is nested more than {_DEEPEST} levels deep."
-    above[id(value)] = path
-    for step, part in parts:
-        found = _trouble(part, path + step, above)
-        if found is not None:
-            return found
-    del above[id(value)]
-    return None
-
-
-def _of_builtin(kind: type) -> str | None:
-    """What to do about a subclass of something that is written without its class."""
-    base = next((known for known in kind.__mro__[1:] if known in _NATIVE or known in _registry.encoders), None)
-    if base is None or hasattr(kind, "__members__") or hasattr(kind, "_fields"):
-        return None
-    return f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will do."
-
-
-def _items(value: object) -> Iterator[tuple[str, object]]:
-    if type(value) is list or type(value) is tuple:
-        yield from ((f"[{index}]", item) for index, item in enumerate(value))
-    elif type(value) is set or type(value) is frozenset:
-        yield from (("{…}", item) for item in value)
-    elif type(value) is dict:
-        for key, item in value.items():
-            yield (".keys()", key)
-            yield (f"[{key!r:.80}]", item)
-    elif (zone := getattr(value, "tzinfo", None)) is not None:
-        yield (".tzinfo", zone)
-
-
-_NATIVE: Final = frozenset((type(None), bool, int, float, str, bytes, bytearray, list, dict))
-_ADVICE: Final = {type(_encode): "functions cannot be written; keep a name instead.", type: "classes cannot be written; keep a name instead."}
+    raise CheckpointError("not registered")  # `refusal` finds out where
 
 
 # ---- exceptions, as data
@@ -286,7 +250,7 @@ _BUILTIN: Final[dict[str, type[Exception]]] = {
         TimeoutError,
     )
 }
-_NAMES: Final[dict[type, str]] = {cls: name for table in (_OURS, _BUILTIN) for name, cls in table.items()}
+_NAMES: Final[dict[type, str]] = {cls: name for name, cls in (_OURS | _BUILTIN).items()}
 _ERROR_EXT: Final = ExtType(ERROR, b"")
 
 
@@ -309,7 +273,7 @@ def _write_link(error: BaseException) -> list[object]:
     kept = args if all(type(item) in _PLAIN for item in args) else None
     fields = None
     if isinstance(error, UnderstudyError):
-        fields = {key: item for key, item in vars(error).items() if type(item) in _PLAIN and key not in ("type_name", "text") and item is not None}
+        fields = {key: item for key, item in vars(error).items() if type(item) in _PLAIN and key not in ("type_name", "text", "path") and item is not None}
     return [name, _text_of(error), kept, fields]
 
 
@@ -370,4 +334,4 @@ for _cls in (
     *(interrupt.AddressStep, interrupt.InterruptContext, interrupt.Pending, interrupt.Answer, outcome.Outcome),
     *(protocol.ModelSettings, protocol.ToolSpec, protocol.OutputSchema),
 ):
-    _registry.add(_cls, _cls.__name__)
+    _registry.add(_cls, _cls.__name__, own=True)

@@ -9,16 +9,36 @@ import re
 from typing import Any, Final
 
 from ..codec.packing import unpack
-from ..errors import CheckpointError
+from ..errors import CheckpointError, UsageError
 from .image import FORMAT
+from .store_keys import RESERVED
 
-__all__ = ["VERSIONED", "numbered_id", "read_checkpoint", "split_id"]
+__all__ = ["check_checkpoint_id", "numbered_id", "read_checkpoint", "split_id"]
 
-VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
+_VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
 """What names one of several saves."""
 
 _MOST: Final = 1_000_000_000
 _LONGEST_ID: Final = 200
+
+
+_LONGEST_NEW_ID: Final = 1_500
+"""Bytes that the id of a run or of a checkpoint may have: keys are derived from it that are longer, and stores bound their keys."""
+
+
+def check_checkpoint_id(checkpoint_id: str, name: str = "checkpoint_id") -> str:
+    """Raise, if it cannot be the id of a new checkpoint."""
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        msg = f"{name}={checkpoint_id!r}: give a text that is not empty."
+        raise UsageError(msg)
+    if checkpoint_id.startswith(RESERVED) or _VERSIONED.fullmatch(checkpoint_id):
+        msg = f"{name}={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
+        raise UsageError(msg)
+    size = len(checkpoint_id.encode("utf-8", "surrogatepass"))
+    if size > _LONGEST_NEW_ID:
+        msg = f"{name}={checkpoint_id[:40]!r}...: the id has {size:,} bytes, and {_LONGEST_NEW_ID:,} at most can be kept, with what is derived from it."
+        raise UsageError(msg)
+    return checkpoint_id
 
 
 def numbered_id(name: str, number: int) -> str:
@@ -28,7 +48,7 @@ def numbered_id(name: str, number: int) -> str:
 
 def split_id(checkpoint_id: str) -> tuple[str, int | None]:
     """The name of a checkpoint, and of which save."""
-    match = VERSIONED.fullmatch(checkpoint_id)
+    match = _VERSIONED.fullmatch(checkpoint_id)
     return (checkpoint_id, None) if match is None else (match.group(1), int(match.group(2)))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, get_args
 
 from ..agent.history import Entry, Lane
@@ -34,7 +35,7 @@ FORMAT: Final = 1
 """Of images. One that is higher was written by a newer version."""
 
 _MOST_FORMATS: Final = 1_000_000
-_NOTHING: Final[Mapping[str, int]] = {}
+_NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 # Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
 

@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgpack import packb  # type: ignore[import-untyped]  # it has no stubs
-
 from ..codec.packing import pack, unpack
 from ..data.events import AgentEvent, CustomAction
 from ..errors import CheckpointError, UsageError
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal", "check_values", "kept_value", "replay"]
 
-_PLAIN: Final = (type(None), bool, int, float, str, bytes)
+_PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError)
 
@@ -187,10 +185,7 @@ def kept_value(value: Any) -> Any:
     """A value as it is remembered, to tell whether it has changed since: itself, or its bytes."""
     if type(value) in _PLAIN:
         return value
-    try:
-        return _Packed(packb(value, strict_types=True))  # what msgpack can write by itself is compared ten times as fast
-    except (OverflowError, TypeError, ValueError):
-        return _Packed(pack(value))
+    return _Packed(pack(value))
 
 
 def _without_display(change: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..actor.actor import Actor
 from ..actor.direct import stop_actor
@@ -62,9 +62,10 @@ class LeaseKeeper(Actor):
     def is_there(self) -> bool:
         return self._is_needed and not self._cell.closing
 
-    def run_task(self, work: Coroutine[object, object, None]) -> None:
+    def run_task(self, owner: StoreOwner, work: Coroutine[Any, None, None]) -> None:
         """Have a store do something, in a task of the system."""
-        self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context)
+        owner.tasks.add(task := self._cell.system.run_task(work, f"{self._cell.path} waits for a store", self._cell.task_context))
+        task.add_done_callback(owner.tasks.discard)
 
     def leave(self) -> None:
         """There is no lease any more."""
@@ -74,7 +75,7 @@ class LeaseKeeper(Actor):
     async def on_receive(self, lease: Lease) -> None:
         await self._leases.release(lease)
 
-    async def on_stop(self) -> None:
+    async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
         if self._is_needed:
             self._is_needed = False
             await self._leases.close()
@@ -122,6 +123,11 @@ class SystemLeases:
             lease.is_returning = True
             with contextlib.suppress(ActorDeadError):
                 self.keeper.actor_ref.tell(lease)
+
+    def is_at_work(self, access: StoreAccess, key: str) -> bool:
+        """Whether a run of this system has that lease, or is about to take it."""
+        owner = self._by_store.get(access)
+        return owner is not None and key in owner.by_key
 
     def is_wanted_here(self, lease: Lease) -> bool:
         """Whether another run of this system waits for it."""
@@ -171,6 +177,11 @@ class SystemLeases:
 
     def _rest(self) -> None:
         """If there is nothing left to do, have no actor, and no timers."""
+        for owner in self._by_store.values():
+            if not owner.by_key and not owner.owed:
+                for task in owner.tasks:  # a store that does not answer must not keep a task of a run that has ended
+                    if task is not asyncio.current_task():
+                        task.cancel()
         if self.keeper is not None and not any(owner.by_key or owner.owed for owner in self._by_store.values()):
             keeper, self.keeper = self.keeper, None
             self._end_timers()
@@ -197,7 +208,7 @@ class SystemLeases:
             if owes and isinstance(problem, Exception):
                 await self._settle(lease)
             elif owes and self.keeper is not None:
-                self.keeper.run_task(self._settle(lease))
+                self.keeper.run_task(owner, self._settle(lease))
             raise
         if not taken:
             self._remove(lease)
@@ -327,7 +338,7 @@ class SystemLeases:
                 owner.end_if_late()
             if (owner.by_key or owner.owed) and owner not in self._is_renewing:
                 self._is_renewing.add(owner)
-                self.keeper.run_task(self._renew(owner))
+                self.keeper.run_task(owner, self._renew(owner))
         self._set_renew_timer()
 
     async def _renew(self, owner: StoreOwner) -> None:
@@ -353,7 +364,7 @@ class SystemLeases:
         for owner in self._by_store.values():
             if owner.may_be_wanted() and not owner.is_looking:
                 owner.is_looking = True
-                self.keeper.run_task(self._look_for_others(owner))
+                self.keeper.run_task(owner, self._look_for_others(owner))
         self._set_look_timer()
 
     async def _look_for_others(self, owner: StoreOwner) -> None:

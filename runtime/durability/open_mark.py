@@ -40,6 +40,10 @@ class UnfinishedRun:
     """The version of the program that began it, if that has one."""
     attempts: int = 0
     """How often a process was lost while it worked on the run."""
+    keep: float | None = 0.0
+    """For how many seconds it is kept how the run has ended; None: for ever."""
+    input: str | None = None
+    """What tells its input from another one, if the caller has named the run."""
 
 
 class OpenMark:
@@ -64,6 +68,10 @@ class OpenMark:
             said["session"] = run.session_id
         if run.version is not None:
             said["version"] = run.version
+        if run.keep != 0.0:
+            said["keep"] = run.keep
+        if run.input is not None:
+            said["input"] = run.input
         return Put(self.key, pack(said))
 
     def opened(self, clock: Clock | None) -> None:
@@ -87,9 +95,10 @@ def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
     """The run that a mark says is not finished. Raises `CheckpointError`."""
     said: Any = unpack(data)
     if isinstance(said, dict):
-        checkpoint_id, steps, session_id, version = said.get("checkpoint"), said.get("steps"), said.get("session"), said.get("version")
-        texts = all(isinstance(text, str | None) for text in (session_id, version))
-        if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and texts:
-            return UnfinishedRun(run_id, agent, checkpoint_id, steps, session_id, version)
+        checkpoint_id, steps, keep = said.get("checkpoint"), said.get("steps"), said.get("keep", 0.0)
+        texts = {name: said.get(name) for name in ("session", "version", "input")}
+        fits = all(isinstance(text, str | None) for text in texts.values()) and isinstance(keep, int | float | None)
+        if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and fits:
+            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], keep=keep, input=texts["input"])
     msg = f"the mark that says that run {run_id} is not finished is damaged."
     raise CheckpointError(msg)

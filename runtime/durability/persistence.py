@@ -8,49 +8,30 @@ nor start an agent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
 from ..data.chat import new_id
-from ..errors import CheckpointError, CheckpointNotFound, ResumeError, UsageError, WriteRefused
+from ..errors import ResumeError, WriteRefused
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
-from .checkpoint import VERSIONED, numbered_id, read_checkpoint, split_id
-from .image import check_format, draw, rebuild
+from .image import draw, rebuild
 from .journal import Journal, replay
-from .lease import Lease
-from .leases import SystemLeases, leases_of
+from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
 from .open_mark import OpenMark, UnfinishedRun
+from .run_lease import RunLease
 from .save_slot import SaveSlot
 from .store_access import StoreAccess
-from .store_keys import RESERVED, answered_key, former_lease_key, journal_key, open_key
+from .store_keys import answered_key, journal_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
-    from ..clock import Clock
 
-__all__ = ["RunPersistence", "check_checkpoint_id"]
-
-_LONGEST_ID: Final = 1_500
-"""Bytes that the id of a run or of a checkpoint may have: keys are derived from it that are longer, and stores bound their keys."""
-
-
-def check_checkpoint_id(checkpoint_id: str, name: str = "checkpoint_id") -> str:
-    """Raise, if it cannot be the id of a new checkpoint."""
-    if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        msg = f"{name}={checkpoint_id!r}: give a text that is not empty."
-        raise UsageError(msg)
-    if checkpoint_id.startswith(RESERVED) or VERSIONED.fullmatch(checkpoint_id):
-        msg = f"{name}={checkpoint_id!r}: an id begins not with {RESERVED!r}, and ends not in '@' and a number: that names one of several saves."
-        raise UsageError(msg)
-    size = len(checkpoint_id.encode("utf-8", "surrogatepass"))
-    if size > _LONGEST_ID:
-        msg = f"{name}={checkpoint_id[:40]!r}...: the id has {size:,} bytes, and {_LONGEST_ID:,} at most can be kept, with what is derived from it."
-        raise UsageError(msg)
-    return checkpoint_id
+__all__ = ["RunPersistence"]
 
 
 class RunPersistence:
@@ -58,20 +39,15 @@ class RunPersistence:
 
     __slots__ = (
         "_answer",
-        "_clock",
         "_covers_journal",
-        "_lease",
-        "_leases",
-        "_lost",
         "_mark",
         "_records",
         "_root",
         "_save_failed",
         "_slot",
         "access",
-        "attempts",
         "journal",
-        "keep_seconds",
+        "own",
         "recovered",
         "run_id",
         "segments",
@@ -84,166 +60,106 @@ class RunPersistence:
         self.journal = Journal() if run.steps else None
         self.segments = Segments(access)
         self.recovered = False  # whether it continues without having been interrupted
-        self.attempts = 0  # how often it was taken since a process last left it in good order
-        self.keep_seconds: float | None = 0.0  # for how long it is kept how the run has ended; None: for ever
         self._mark = OpenMark(run)
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer = AnswerMark()
         self._records = 0  # how many the journal holds
         self._covers_journal = True  # whether the image that it continues from is made of all of them
         self._save_failed = False  # whether the run was to be saved, and is not
-        self._lease: Lease | None = None
-        self._leases: SystemLeases | None = None
-        self._lost: Callable[[], object] | None = None  # called if another process may have the run
-        self._clock: Clock | None = None
+        self.own = RunLease(access)
+
+    @property
+    def unfinished(self) -> UnfinishedRun:
+        """What its mark says of it."""
+        return self._mark.run
 
     @property
     def checkpoint_id(self) -> str:
         return self._slot.name
 
-    @property
-    def lease(self) -> Lease | None:
-        return self._lease
-
     # --- the beginning ---
 
-    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> None:
-        """A run of which each step is recorded begins: from here on it is found, if this process is lost."""
-        assert self.journal is not None
-        self._lost = lost
-        self.journal.start(draw(state, self._root))
-        record = self.journal.take(state)
-        assert record is not None
-        mark, journal = self._mark.put(), journal_key(self.run_id)
-        writes: list[Write] = [Expect(mark.key), Expect(journal), Append(journal, (record,), 0), mark]
+    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
+        """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
+        self.own.when_lost(lost)
+        mark, journal, record = self._mark.put(), journal_key(self.run_id), None
+        writes: list[Write] = [Expect(mark.key), Expect(journal)]
+        if self.journal is not None:
+            self.journal.start(draw(state, self._root))
+            record = self.journal.take(state)
+            assert record is not None
+            writes.append(Append(journal, (record,), 0))
         try:
-            taken = await self.take(system, writes, undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)])
-        except WriteRefused as refused:
-            msg = f"run {self.run_id} is in the store already: a run is begun once."
-            raise UsageError(msg, run=self.run_id) from refused
-        if not taken:
-            msg = f"run {self.run_id} is under way already."
-            raise UsageError(msg, run=self.run_id)
-        self._records = 1
-        self._mark.opened(self._clock)
-        self._guard(state)
-
-    async def take(self, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
-        run = self._mark.run
-        self._leases, self._clock = leases_of(system), system.clock
-        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
-        lease.is_unfinished, lease.undo = run.steps, undo
-        if not await self._leases.take(self.access, lease, writes):
+            if not await self.own.take(self._mark.run, system, [*writes, mark], undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)]):
+                return False
+        except WriteRefused:
             return False
-        self._lease = lease
-        assert lease.claim is not None
-        self.attempts = lease.claim.attempts
+        self._records = 0 if record is None else 1
+        self._mark.opened(self.own.clock)
+        state.context.lease = self.own.held  # under which everything begins from here on
         return True
 
-    def when_lost(self, lost: Callable[[], object]) -> None:
-        """Call that if another process may have it from now on; at once, if that is so."""
-        self._lost = lost
-        if self._lease is not None and not self._lease.is_held:
-            lost()
-
-    def _lose(self) -> None:
-        if self._lost is not None:
-            self._lost()
-
-    def _guard(self, state: RunState) -> None:
-        """From here on what the run begins is begun under its lease."""
-        state.context.lease = self._lease
+    async def take(self, system: Host) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is."""
+        return await self.own.take(self._mark.run, system)
 
     # --- continuing ---
 
     async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
         """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
-        self._lost = lost
-        name, number = split_id(self.checkpoint_id)
-        head = await self.access.get(name)
-        if head is None and number is not None:
-            whole = await self.access.get(self.checkpoint_id)
-            if whole is not None:
-                name, number, head = self.checkpoint_id, None, whole
-        if head is None:
-            msg = f"there is no checkpoint {name!r} in the store. One is saved when a run is interrupted or cancelled, if its Runner has this store."
-            raise CheckpointNotFound(msg)
-        found = read_checkpoint(name, head)
-        if number is not None and number != found["number"]:
-            return await self._branch(system, name, number, head)
-        self._name(found["run"], name, found.get("agent"))
+        self.own.when_lost(lost)
+        found = await find_checkpoint(self.access, self.checkpoint_id)
+        if not found.is_last:
+            return await self._branch(system, found)
+        name, content = found.name, found.content
+        self._name(content["run"], name, content.get("agent"), *content.get("kept", (0.0, None)))
         if not await self.take(system):
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
             raise ResumeError(msg, run=self.run_id)
-        now, answered = await self.access.get_both(name, answered_key(found["run"], found["number"]))
-        if now == head and answered is None:
-            self._slot.know(found["number"], head)
-            if found.get("open"):
-                self._mark.opened(self._clock)
-            self._answer.find(found["run"], found["number"])
-            self._unfinished(found.get("open"))
-            return await self._image_of(found)
-        await self.close()
-        if number is None:
-            latest = found["number"]
-            instead = f"To answer it again on purpose, resume('{name}@{latest}'): it becomes a branch of its own."
-            msg = f"interrupt {latest} of checkpoint {name!r} is already answered. {instead}"
-            raise ResumeError(msg, run=found["run"])
-        return await self._branch(system, name, number, head)
+        number = content["number"]
+        now, answered = await self.access.get_both(name, answered_key(content["run"], number))
+        if now == found.head and answered is None:
+            self._slot.know(number, found.head)
+            if content.get("open"):
+                self._mark.opened(self.own.clock)
+            self._answer.find(content["run"], number)
+            self.own.leaves_unfinished(unfinished=bool(content.get("open")))
+            return await self._image_of(content)
+        await self.own.give_back()
+        if found.number is None:
+            instead = f"To answer it again on purpose, resume('{name}@{number}'): it becomes a branch of its own."
+            msg = f"interrupt {number} of checkpoint {name!r} is already answered. {instead}"
+            raise ResumeError(msg, run=content["run"])
+        return await self._branch(system, found)
 
-    def _unfinished(self, unfinished: object) -> None:
-        assert self._lease is not None
-        self._lease.is_unfinished = bool(unfinished)
-
-    def _name(self, run_id: str, checkpoint_id: str, agent: object) -> None:
+    def _name(self, run_id: str, checkpoint_id: str, agent: object, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
         """It is that run."""
         run = self._mark.run
         self.run_id = run_id
-        self._mark = OpenMark(UnfinishedRun(run_id, agent if isinstance(agent, str) else run.agent, checkpoint_id, run.steps, run.session_id, run.version))
+        keep = run.keep if keep == 0.0 else keep
+        self._mark = OpenMark(
+            replace(run, id=run_id, agent=agent if isinstance(agent, str) else run.agent, checkpoint_id=checkpoint_id, keep=keep, input=input)
+        )
         self._slot = SaveSlot(self.access, checkpoint_id)
         self.segments = Segments(self.access, known=True)
 
-    async def _branch(self, system: Host, name: str, number: int, head: bytes) -> dict[str, Any]:
+    async def _branch(self, system: Host, found: FoundCheckpoint) -> dict[str, Any]:
         """Continue from an earlier save, or from one that was answered: as another run."""
-        found = read_checkpoint(name, head)
-        if found["number"] != number:
-            earlier = await self.access.get(numbered_id(name, number))
-            if earlier is None:
-                msg = f"checkpoint {name!r} has been saved {found['number']} times, and there is no {name}@{number} in the store."
-                raise CheckpointNotFound(msg)
-            found = read_checkpoint(numbered_id(name, number), earlier)
-        image = await self._image_of(found)
+        wanted = await found.wanted(self.access)
+        image = await self._image_of(wanted)
         image["run"] = run_id = new_id()
         image["fresh"] = None  # what it says does not go into the session in which it began
-        self._name(run_id, f"{name}@{number}~{run_id[:8]}", self._root.name)
+        self._name(run_id, f"{found.name}@{wanted['number']}~{run_id[:8]}", self._root.name)
         self._slot.know(0, None)
         self.segments = Segments(self.access)
         self._records, self._covers_journal = 0, False
         await self.take(system)
-        self._unfinished(unfinished=False)
+        self.own.leaves_unfinished(unfinished=False)
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
-        if "image" in found:
-            image: dict[str, Any] = found["image"]
-            check_format(image)
-            try:
-                await self.segments.complete(image)
-            except UsageError as error:
-                msg = f"checkpoint {self.checkpoint_id!r} is damaged: {error}"
-                raise CheckpointError(msg) from error
-            self._covers_journal = False
-            self._records = len(await self.access.read(journal_key(self.run_id))) if self.journal is not None else 0
-            return image
-        records = await self.access.read(journal_key(found["journal"]))
-        count = found["records"]
-        if len(records) < count:
-            msg = f"checkpoint {self.checkpoint_id!r} stands on {count} records of a journal, of which the store has only {len(records)}."
-            raise CheckpointError(msg, run=found["run"])
-        self._records = len(records)
-        self._covers_journal = count == len(records)  # the extra records are from a resume that was lost before its first step
-        return replay(records[:count])
+        image, self._records, self._covers_journal = await load_image(self.access, self.segments, found, self.checkpoint_id, steps=self.journal is not None)
+        return image
 
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
@@ -254,7 +170,7 @@ class RunPersistence:
                 self.journal.know(image)
             else:
                 self.journal.start(draw(state, self._root))
-        self._guard(state)
+        state.context.lease = self.own.held
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
@@ -266,20 +182,28 @@ class RunPersistence:
             self.journal.mark("resumed", self._slot.number or 0)
             record = self.journal.take(state)
             assert record is not None
-            await self._write([self._append(record), self._mark.put(), *self._reopened()])
+            await self._write([self._append(record), *self._opening()])
             self._records += 1
-            self._mark.opened(self._clock)
-            self._unfinished(unfinished=True)
+            self._mark.opened(self.own.clock)
+            self.own.leaves_unfinished(unfinished=True)
+        elif self.keeps_outcome:
+            await self._write(self._opening())
+            self._mark.opened(self.own.clock)
         self._answer.claim()
 
-    def _reopened(self) -> list[Write]:
-        """What takes back how the run had ended, where that is kept."""
-        return [Put(journal_key(self.run_id), b"")] if self.keep_seconds != 0 else []
+    def _opening(self) -> list[Write]:
+        """What says that the run is not finished, and takes back how it had ended, where that is kept."""
+        return [self._mark.put(), Put(journal_key(self.run_id), b"")] if self.keeps_outcome else [self._mark.put()]
+
+    @property
+    def keeps_outcome(self) -> bool:
+        """Whether it is kept how the run has ended."""
+        return self._mark.run.keep != 0.0
 
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
         self.recovered = True
-        self._mark.opened(self._clock)
+        self._mark.opened(self.own.clock)
         self.segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
@@ -289,17 +213,16 @@ class RunPersistence:
         image = replay(records)
         self._records = len(records)
         last = await self._slot.look()
-        number = self._slot.number or 0
-        mark = image["mark"]
-        if mark is not None and mark[0] == "drained":
-            self._answer.find(self.run_id, mark[1])
-        elif mark is not None and mark[0] == "resumed":
-            answer = answered_key(self.run_id, mark[1])
-            if last is not None and (last["run"], last["number"]) == (self.run_id, mark[1]) and await self.access.get(answer) is None:
-                self._answer.find(self.run_id, mark[1])  # that resume was lost before its first step; from now on its answer is binding
-        elif mark is not None:
-            if mark[0] in ("interrupted", "cancelled") and mark[1] > number:
-                await self._complete_save(mark[1])
+        kind, number = image["mark"] or (None, 0)
+        if kind == "drained":
+            self._answer.find(self.run_id, number)
+        elif kind == "resumed":
+            is_last = last is not None and (last["run"], last["number"]) == (self.run_id, number)
+            if is_last and await self.access.get(answered_key(self.run_id, number)) is None:
+                self._answer.find(self.run_id, number)  # that resume was lost before its first step; from now on its answer is binding
+        elif kind is not None:
+            if kind in ("interrupted", "cancelled") and number > (self._slot.number or 0):
+                await self._complete_save(number)
             return None
         return image
 
@@ -339,7 +262,7 @@ class RunPersistence:
         writes = self._answer.writes()
         if record is not None:
             writes.append(self._append(record))
-            if self._mark.is_due(self._clock):
+            if self._mark.is_due(self.own.clock):
                 writes.append(self._mark.put())
         if not writes:
             return
@@ -348,29 +271,27 @@ class RunPersistence:
         if record is not None:
             self._records += 1
             if len(writes) > 1:
-                self._mark.opened(self._clock)
+                self._mark.opened(self.own.clock)
 
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
         """In one step, and only if this process still has the run."""
         try:
-            if self._lease is not None:
-                await self._lease.commit(writes, then=then)
-            else:
-                await self.access.commit(None, writes)
+            await self.own.write(writes, then)
         except WriteRefused as refused:
             if self._answer.is_due and refused.key == self._answer.key:
                 msg = f"checkpoint {self.checkpoint_id!r} was answered by another process meanwhile."
                 raise ResumeError(msg, run=self.run_id) from refused
             raise
 
-    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int) -> None:
-        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal."""
+    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, outcome: bytes | None = None) -> None:
+        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and how it has ended."""
         self._save_failed = True
         if self._slot.number is None:
             await self._slot.look()
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
-        opening = self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else []
+        kept = [] if outcome is None else [Put(journal_key(self.run_id), outcome)]
+        marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -382,9 +303,11 @@ class RunPersistence:
                 content, steps = self._position(self._records + len(records)), [self._append(*records)]
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
+            if outcome is not None:
+                content["kept"] = (self._mark.run.keep, self._mark.run.input)
             checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
             try:
-                await self._write([*self._answer.writes(), *steps, *writes, *opening], ending)
+                await self._write([*self._answer.writes(), *steps, *writes, *marks], ending)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
@@ -395,12 +318,11 @@ class RunPersistence:
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
-            self._mark.opened(self._clock)
-            if self._lease is not None:
-                self._unfinished(unfinished=True)
+            self._mark.opened(self.own.clock)
+            self.own.leaves_unfinished(unfinished=True)
         elif is_over:
             self._mark.closed()
-            await self.close()
+            await self.own.give_back()
 
     # --- the end ---
 
@@ -412,43 +334,23 @@ class RunPersistence:
             writes = self._answer.writes()  # it may have come to its end without a step
             if outcome is not None:
                 stands = self._slot.number  # a save that is resumed later stands on the journal
-                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self.keep_seconds))
+                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self._mark.run.keep))
             elif self._mark.is_open and self.journal is not None and not self._slot.number:
                 writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
             writes += self._mark.remove()
-            if writes or self._lease is not None:
+            if writes or self.own.held is not None:
                 await self._write(writes, "forget")
             self._answer.written()
             self._mark.closed()
         finally:
-            await self.close()
+            await self.own.give_back()
 
     async def set_aside(self, writes: Sequence[Write]) -> None:
         """No process is to continue it by itself any more."""
         await self._write([*writes, Remove(self._mark.key)], "forget")
-        await self.close()
-
-    @property
-    def unfinished(self) -> UnfinishedRun:
-        """What its mark says of it."""
-        return self._mark.run
-
-    def mark(self) -> Write:
-        return self._mark.put()
-
-    async def close(self) -> None:
-        """Work on it no more."""
-        lease, self._lease = self._lease, None
-        if lease is not None and self._leases is not None:
-            await self._leases.give_back(lease)
-
-    def abandon(self) -> None:
-        """The same, of a run that has ended otherwise than it should: there is no time to wait."""
-        lease, self._lease = self._lease, None
-        if lease is not None and self._leases is not None:
-            self._leases.abandon(lease)
+        await self.own.give_back()
 
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""
-        return self._lease is not None or self._mark.is_open
+        return self.own.held is not None or self._mark.is_open

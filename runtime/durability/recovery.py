@@ -66,7 +66,7 @@ async def find_unfinished(access: StoreAccess, root: Node, system: Host, search:
                 raise problem  # noqa: TRY301 -- as what it would be without the others
     except BaseException:
         for recovery in found:
-            recovery.persistence.abandon()  # another process may continue it
+            recovery.persistence.own.abandon()  # another process may continue it
         raise
     return sorted(found, key=lambda recovery: recovery.persistence.run_id)
 
@@ -84,14 +84,14 @@ async def _claim(access: StoreAccess, root: Node, system: Host, key: str, run_id
         if not await persistence.take(system):
             return
         try:
-            if persistence.attempts > search.max_attempts:
+            if persistence.own.attempts > search.max_attempts:
                 await _set_aside(persistence, mark)
                 return
             recovery = await _read(persistence, root, key)
             if recovery is not None:
                 found.append(recovery)
         except BaseException:
-            await persistence.close()
+            await persistence.own.give_back()
             raise
     except CheckpointError as error:
         logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
@@ -109,7 +109,7 @@ async def _read(persistence: RunPersistence, root: Node, key: str) -> Recovery |
 
 async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
     """It has ended its process too often: let the others finish."""
-    run = replace(persistence.unfinished, attempts=persistence.attempts - 1)
+    run = replace(persistence.unfinished, attempts=persistence.own.attempts - 1)
     said = pack({"mark": mark, "attempts": run.attempts})
     await persistence.set_aside([Put(stuck_key(run.agent, run.id), said)])
     logger.error("Run %s of %s has ended its process %d times, and is set aside: retry(%r) gives it another life.", run.id, run.agent, run.attempts, run.id)
@@ -144,7 +144,7 @@ async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str
     run = read_mark(root.name, run_id, unpack(data)["mark"])
     persistence = RunPersistence(access, root, run)
     try:
-        taken = await persistence.take(system, [Expect(key, data), Remove(key), OpenMark(run).put()])
+        taken = await persistence.own.take(run, system, [Expect(key, data), Remove(key), OpenMark(run).put()])
     except WriteRefused as refused:
         msg = f"run {run_id!r} was retried by another process at this moment."
         raise ResumeError(msg, run=run_id) from refused
@@ -153,11 +153,13 @@ async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str
         raise ResumeError(msg, run=run_id)
     try:
         image = await persistence.read_unfinished()
-        if image is None:
-            msg = f"run {run_id!r} has nothing left to do."
-            raise ResumeError(msg, run=run_id)
-        check_image(image, root)
+        if image is not None:
+            check_image(image, root)
     except BaseException:
-        await persistence.close()
+        await persistence.own.give_back()
         raise
+    if image is None:
+        await persistence.finish(unfinished=False)
+        msg = f"run {run_id!r} has nothing left to do."
+        raise ResumeError(msg, run=run_id)
     return Recovery(persistence, image)

@@ -127,9 +127,9 @@ class StoreAccess:
                 await self.commit(claim, writes)
             return claim
         while True:
-            claim = await self._do(self._owners.claim, key, owner, writes, former=former)
-            if claim is not None:
-                return claim
+            taken: Claim | None = await self._do(self._owners.claim, key, owner, writes, former=former)
+            if taken is not None:
+                return taken
             holder = await self._do(self._owners.holder, key)
             if holder is None or not is_gone(holder):
                 return None

@@ -62,6 +62,7 @@ class StoreOwner:
         "name",
         "owed",
         "seconds",
+        "tasks",
         "waiting",
     )
 
@@ -78,6 +79,7 @@ class StoreOwner:
         self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
         self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
         self.owed: dict[str, Debt] = {}  # claims that could not be given back yet
+        self.tasks: set[asyncio.Task[None]] = set()  # that wait for the store
         self.is_looking = False  # whether the store is being asked which leases another process wants at once
         self._rename()
 

@@ -26,7 +26,7 @@ class LimitedModel:
     The limits are those of this object: give the same one to all agents that share a provider's account; agents, runs, event loops and threads may be any
     number. A minute's worth may be used up at once; after that, it comes back at an even rate. A call is reckoned to cost a token for every four characters
     of its messages and `max_tokens`, if that is set; when its usage is known, the difference is settled. A call that fails or is cancelled counts as
-    reckoned: the provider may have counted it. A stream holds its place until it ends or is closed.
+    reckoned: the provider may have counted it. A stream holds its place until it ends or is closed. Without `clock`, the time is that of the running system.
     """
 
     def __init__(

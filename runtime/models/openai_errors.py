@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import email.utils
 import math
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from ..clock import HERE
 from ..errors import ModelError, UnderstudyError
 
 __all__ = ["KINDS", "event_error", "model_error", "model_errors"]
@@ -188,4 +188,4 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
     except ValueError:
         return None
-    return max(0.0, date.timestamp() - time.time())
+    return max(0.0, date.timestamp() - HERE.time())

@@ -18,6 +18,7 @@ __all__ = [
     "ModelRequest",
     "ModelSettings",
     "OutputSchema",
+    "PlainSettings",
     "SettingsFields",
     "StreamItem",
     "StreamingModel",
@@ -95,6 +96,13 @@ class _PlainFields(TypedDict, total=False):
     tool_choice: ToolChoice | None
     reasoning_effort: ReasoningEffort | None
     timeout: float | None
+
+
+class PlainSettings(_PlainFields, total=False):
+    """The fields of `ModelSettings`, of the types that they have there."""
+
+    stop: str | tuple[str, ...] | None
+    extra: Mapping[str, object]
 
 
 class SettingsFields(_PlainFields, total=False):

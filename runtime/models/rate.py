@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
 
-from ..clock import Clock, Timer
+from ..clock import HERE, Clock
 
 __all__ = ["Bucket", "RateLimiter"]
 
@@ -69,9 +67,8 @@ class RateLimiter:
     """First come, first served: who needs more than there is holds up those behind, so nobody waits for ever."""
 
     def __init__(self, requests: float | None, tokens: float | None, slots: int | None, clock: Clock | None) -> None:
-        self._now: Callable[[], float] = time.monotonic if clock is None else clock.monotonic
-        self._clock = clock
-        now = self._now()
+        self._clock = HERE if clock is None else clock
+        now = self._clock.monotonic()
         self._requests = None if requests is None else Bucket(requests, now)
         self._tokens = None if tokens is None else Bucket(tokens, now)
         self._slots = slots
@@ -105,7 +102,7 @@ class RateLimiter:
                         self._take(tokens)
                         return
                     future = waiter.arm()
-                timer = None if delay is None else self._call_later(delay, waiter.wake)
+                timer = None if delay is None else self._clock.call_later(delay, waiter.wake)
                 try:
                     await future
                 finally:
@@ -128,7 +125,7 @@ class RateLimiter:
         """Seconds until the first in the queue may go on; None: not before somebody gives a place back."""
         if self._slots is not None and self._active >= self._slots:
             return None
-        now = self._now()
+        now = self._clock.monotonic()
         by_requests = 0.0 if self._requests is None else self._requests.delay(1, now)
         by_tokens = 0.0 if self._tokens is None else self._tokens.delay(tokens, now)
         return max(by_requests, by_tokens)
@@ -143,8 +140,3 @@ class RateLimiter:
     def _wake_first(self) -> None:
         if self._queue:
             self._queue[0].wake()
-
-    def _call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        if self._clock is not None:
-            return self._clock.call_later(delay, callback)
-        return asyncio.get_running_loop().call_later(delay, callback)

@@ -6,13 +6,13 @@ is no ordinary exception: those are not failures of the model.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..backoff import Backoff
+from ..clock import sleep
 from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from ..maybe_await import maybe_await
@@ -43,7 +43,7 @@ class RetryModel:
         should_retry: ShouldRetry | None = None,
         backoff: Backoff = _DEFAULT_BACKOFF,
         *,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Callable[[float], Awaitable[object]] = sleep,
     ) -> None:
         if not callable(getattr(model, "generate", None)):
             msg = f"RetryModel: model={model!r} is no chat model: it has no method generate."

@@ -5,7 +5,6 @@ Owns: the script, and the record of what was asked. It must never reach a networ
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
@@ -13,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, overload
 
+from ..clock import sleep
 from ..data.chat import Message, MessageDelta, ToolCall, ToolCallDelta
 from ..errors import UsageError
 from .protocol import ModelRequest, StreamItem
@@ -93,7 +93,7 @@ class ScriptedModel:
 
     async def generate(self, request: ModelRequest) -> Message:
         if self._delay:
-            await asyncio.sleep(self._delay)
+            await sleep(self._delay)
         with self._lock:  # so that the requests stand in the order of the lines
             index = len(self.requests)
             self.requests.append(request)

@@ -7,14 +7,17 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     run_options     what a run may be given beside its messages, as types
     stream          events on their way to the consumer
     run_record      what is known of a run, between its supervisor and its `Run`
-    event_log       the order of events: stamped, recorded, shown
-    cancellation    how a run is ended before its end
-    casting         which agents play, in which roles, and what follows one that has ended
+    event_log       the order of events: stamped, recorded, written to the store, shown
+    cancellation    how a run is ended before its end: at once, or at a safe point, which an agent reaches by its door
+    casting         which agents play, in which roles, and which agent follows a transfer
     last_words      the last that is done for a run
+    following       a run that is looked at from outside
     opening         from where a run starts
     run_supervisor  the single writer: an actor
     event_iterator  one iteration over a run's events
     run             a run, as its caller sees it
+    run_factory     what makes the runs of one Runner, and chooses where each lives
+    recovery_loop   recovering again and again, for a service
 
 It must never run an agent's code: that is for the agents' own actors in `agent/`.
 """

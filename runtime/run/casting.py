@@ -84,14 +84,12 @@ class Casting:
 
     def _begin(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
-        supervisor = own.own_ref()
-        ref = own.system.spawn_own(AgentActor, (invocation, event_log.context, supervisor, event_log.state.input.streaming), invocation.node.name, own)
-        cell = ref._cell
+        cell = own.system.spawn_own(AgentActor, (invocation, event_log.context, own, event_log.state.input.streaming), invocation.node.name, own)
         self.live[cell] = invocation
         invocation.phase = _AT_WORK
-        invocation.supervisor = supervisor
+        invocation.supervisor = own.own_ref()
         cell.ended = [invocation.on_actor_ended]
-        send_now(ref, _PERFORM)
+        send_now(cell, _PERFORM)
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Let a dormant agent continue."""

@@ -6,7 +6,7 @@ Owns: `Effects`, which the supervisor's transitions return and which it carries 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ..actor.direct import OVER
 from ..data.events import AgentEvent
@@ -20,7 +20,7 @@ class CutShort:
     """A run that was ended before its end, and is kept as it stood then."""
 
     error: RunCancelled
-    image: dict[str, Any] | None
+    image: dict[str, object] | None
     """None where each step is in the journal, which holds it already."""
 
 

@@ -6,16 +6,14 @@ not its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ..data.events import AgentEvent
 from ..system.loop_door import LoopDoor
 from .run_record import RunRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Events"]
 
@@ -23,12 +21,18 @@ _BATCH: Final = 64
 """Events that are fetched at once from another thread: going there and back costs as much as fifty events do."""
 
 
+class Abandon(Protocol):
+    """What is called when a consumer leaves before the end."""
+
+    def __call__(self, *, cancelled: bool = False) -> None: ...
+
+
 class Events:
     """One iteration over a run's events. When it is dropped before the end, as `break` does, the run is cancelled."""
 
     __slots__ = ("_abandon", "_door", "_ended", "_here", "_record")
 
-    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Callable[[], object]) -> None:
+    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Abandon) -> None:
         self._record = record
         self._door = door
         self._abandon = abandon  # called if the consumer leaves before the end; it keeps the run alive
@@ -44,17 +48,33 @@ class Events:
     async def __anext__(self) -> AgentEvent:
         here = self._here
         if not here:
-            if self._record.result is not None:
-                more = self._take_rest()
-            elif self._door.is_here:
-                # One at a time: events that lie here cannot slow the run down.
-                more = await self._take(1)
-            else:
-                more = await self._door.call(partial(self._take, _BATCH))
+            try:
+                if self._record.result is not None:
+                    more = self._take_rest()
+                elif self._door.is_here:
+                    # One at a time: events that lie here cannot slow the run down.
+                    more = await self._take(1)
+                else:
+                    more = await self._door.call(partial(self._take, _BATCH))
+            except asyncio.CancelledError:
+                self._look_at_consumer()
+                raise
             if not more and not here:
                 self._end()
                 raise StopAsyncIteration
         return here.popleft()
+
+    def _look_at_consumer(self) -> None:
+        """A wait was cancelled. If that was the consumer, it has left; if a wait for one event ran out of time, the consumer comes again."""
+        task = asyncio.current_task()
+        if task is not None and getattr(task.get_coro(), "cr_code", None) is not Events.__anext__.__code__:
+            # A timeout around the wait has taken its request back by the next turn of the loop.
+            task.get_loop().call_soon(self._leave_if_cancelled, task)
+
+    def _leave_if_cancelled(self, consumer: asyncio.Task[object]) -> None:
+        if consumer.cancelling() and not self._ended:
+            self._ended = True
+            self._abandon(cancelled=True)
 
     def __next__(self) -> AgentEvent:
         here = self._here

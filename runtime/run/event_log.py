@@ -6,6 +6,7 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from ..agent.tree import Node
 from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
+from ..durability.kept_outcome import pack_outcome
 from ..errors import AgentError, UnderstudyError, text_of
 from .run_record import RunRecord
 
@@ -124,20 +126,35 @@ class EventLog:
         if self.deferred:
             self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
 
-    def release_deferred(self, before: Exception | None) -> tuple[InterruptContext, ...]:
-        """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
-        if before is not None:
-            self.say(before)
+    def stamped_deferred(self) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
+        """The interrupts as they are to be shown next, and what the run waits for."""
         contexts: list[InterruptContext] = []
-        deferred, self.deferred = self.deferred, []
-        for invocation, event in deferred:
+        stamped: list[AgentEvent] = []
+        for number, (invocation, event) in enumerate(self.deferred, self.state.seq + 1):
             action = event.action
             assert isinstance(action, Interrupted)
             contexts += action.contexts
-            self.state.seq += 1
-            run_id, name = self.context.run_id, invocation.node.name
-            self.record.show(stamp(event, name, invocation.run_path, action, None, self.state.seq, time(), run_id, invocation.id))
-        return tuple(contexts)
+            stamped.append(stamp(event, invocation.node.name, invocation.run_path, action, None, number, time(), self.context.run_id, invocation.id))
+        return stamped, tuple(contexts)
+
+    def release_deferred(self, before: Exception | None, stamped: list[AgentEvent] | None = None) -> tuple[InterruptContext, ...]:
+        """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
+        if before is not None:
+            self.say(before)
+        events, contexts = self.stamped_deferred()
+        self.deferred = []
+        for event in events if stamped is None or before is not None else stamped:
+            self.state.seq = event.seq
+            self.record.show(event)
+        return contexts
+
+    def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
+        """How the run ends, for callers that ask for it later; None if that is not kept."""
+        persistence = self.persistence
+        if persistence is None or not persistence.keeps_outcome:
+            return None
+        run = persistence.unfinished
+        return pack_outcome(self.record.make_result(outcome, more), run.agent, run.input, journaled=persistence.journal is not None)
 
     # --- of no agent in particular ---
 

@@ -35,10 +35,11 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
         if log.waits:
             await log.flush()
         if log.persistence is not None:
-            await log.persistence.finish(unfinished=promise is Promise.UNFINISHED)
+            unfinished = promise is Promise.UNFINISHED
+            await log.persistence.finish(unfinished=unfinished, outcome=None if unfinished else log.kept_outcome())
     except RunLost as error:
         logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
-    except Exception:
+    except Exception:  # noqa: BLE001 -- as above
         logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)
     await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())

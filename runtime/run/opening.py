@@ -5,21 +5,33 @@ Owns: the order in which a turn of a session is waited for, a checkpoint is foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..agent.invocation import walk
 from ..agent.run_messages import LOST, CancelRun
+from ..data.run_result import RunResult
 from ..durability.answers import Answers
+from ..durability.kept_outcome import belongs_to
+from ..durability.open_mark import UnfinishedRun, read_mark
 from ..durability.persistence import RunPersistence
+from ..durability.store_access import StoreAccess
+from ..durability.store_keys import journal_key, open_key
+from ..errors import UsageError
 from ..sessions.turn import Turn
+from .following import Following, wait_until_written
 
 if TYPE_CHECKING:
     from ..actor.host import Host
     from .event_log import EventLog
 
-__all__ = ["Beginning", "Resuming"]
+__all__ = ["Beginning", "BeginningOnce", "Opening", "Resuming"]
+
+Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
+"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
+
+Returns a result if the run is another process's, or has ended before: it was looked at until its end."""
 
 
 class Beginning:
@@ -27,12 +39,65 @@ class Beginning:
 
     __slots__ = ()
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> None:
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+        if not await self._begin(event_log, system, stop):
+            run_id = event_log.context.run_id
+            msg = f"run {run_id} is in the store already: a run is begun once."
+            raise UsageError(msg, run=run_id)
+        return None
+
+    async def _begin(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         if event_log.record.turn is not None:
             await event_log.record.turn.begin(event_log.state, system, stop)
+        return await self._write(event_log, system, stop)
+
+    async def _write(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         persistence = event_log.persistence
-        if persistence is not None and persistence.journal is not None:
-            await persistence.begin(event_log.state, system, partial(stop, LOST))
+        if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
+            return True
+        return await persistence.begin(event_log.state, system, partial(stop, LOST))
+
+
+class BeginningOnce(Beginning):
+    """Of a run that the caller has named: if it was begun before, here or elsewhere, it is followed to its end."""
+
+    __slots__ = ()
+
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+        persistence = event_log.persistence
+        assert persistence is not None
+        run, access = persistence.unfinished, persistence.access
+        turn = event_log.record.turn
+        if turn is None or not await self._is_known(access, run):
+            if turn is not None:
+                await turn.begin(event_log.state, system, stop)
+            if await self._write(event_log, system, stop):
+                return None
+        if turn is not None:
+            await turn.release()
+        await wait_until_written(system, access, run.agent, run.id)
+        await self._check(access, run)
+        return await Following(access, run.agent, run.id)(event_log, system, stop)
+
+    async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
+        """Whether it certainly was begun: then no turn of its session is waited for."""
+        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
+        return bool(ended) or mark is not None
+
+    async def _check(self, access: StoreAccess, run: UnfinishedRun) -> None:
+        """Raise, if that id belongs to a run of another agent, or with other input."""
+        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
+        agent, asked = belongs_to(ended) if ended else (run.agent, None)
+        if mark is not None:
+            asked = read_mark(run.agent, run.id, mark).input
+        elif not ended:
+            agent = None  # there is a journal, and it is not this agent's
+        if agent != run.agent:
+            msg = f"run(run_id={run.id!r}): this id belongs to a run of {'another agent' if agent is None else repr(agent)}. Give each run an id of its own."
+            raise UsageError(msg, run=run.id)
+        if asked != run.input:
+            msg = f"run(run_id={run.id!r}): this run was begun with other messages. The same id means the same run: give another id for another question."
+            raise UsageError(msg, run=run.id)
 
 
 class Resuming:
@@ -45,14 +110,14 @@ class Resuming:
         self._answers = answers  # None: it was not interrupted
         self._image = image  # from which it continues, if that is known already
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> None:
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
         asked = event_log.context.session.to_dict()
         image, self._image = self._image, None
         if image is None:
             image = await persistence.load(system, partial(stop, LOST))
         else:
-            persistence.when_lost(partial(stop, LOST))
+            persistence.own.when_lost(partial(stop, LOST))
         persistence.restore(image, event_log.state)
         state, record = event_log.state, event_log.record
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
@@ -66,3 +131,4 @@ class Resuming:
             await turn.go_on(state, system, stop)
             event_log.context.session.update(asked)
         await persistence.go_on(state)
+        return None

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from enum import Enum
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, get_args
 
+from ..actor.ref import ActorRef, cell_of
+from ..actor.steps import is_about_to_begin
 from ..agent.run_context import RunContext
 from ..agent.run_messages import CancelMode, CancelRun
 from ..data.events import AgentEvent
@@ -23,13 +26,23 @@ from .event_iterator import Events
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
-    from ..actor.ref import ActorRef
     from ..system.system import ActorSystem
     from .run_supervisor import RunSupervisor
 
-__all__ = ["CancelHandle", "Run", "end_of"]
+__all__ = ["CancelHandle", "OnLeave", "Run", "end_of"]
 
 _MODES: Final = get_args(CancelMode)
+
+
+class OnLeave(Enum):
+    """What becomes of a run whose consumer leaves before its end."""
+
+    CANCELS = "cancels"
+    """It is cancelled."""
+    RESTS = "rests"
+    """It is cancelled if the consumer left by its own will. If the consumer was cancelled, the run is brought to rest, and is continued by `recover()`."""
+    STAYS = "stays"
+    """It goes on: it is detached."""
 
 
 class Run:
@@ -41,7 +54,19 @@ class Run:
     A consumer that leaves the iteration before its end cancels the run. A run without a consumer plays to its end.
     """
 
-    __slots__ = ("__weakref__", "_checkpoint_of", "_choose_system", "_context", "_iterated", "_launch", "_record", "_starting", "_supervisor", "_system")
+    __slots__ = (
+        "__weakref__",
+        "_checkpoint_of",
+        "_choose_system",
+        "_context",
+        "_iterated",
+        "_launch",
+        "_on_leave",
+        "_record",
+        "_starting",
+        "_supervisor",
+        "_system",
+    )
 
     def __init__(
         self,
@@ -50,11 +75,13 @@ class Run:
         choose_system: Callable[[], ActorSystem],
         launch: Callable[[ActorSystem], ActorRef[RunSupervisor]],
         checkpoint_of: Callable[[], str] | None = None,
+        on_leave: OnLeave = OnLeave.CANCELS,
     ) -> None:
         self._context = context
         self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
         self._record = record
         self._choose_system = choose_system  # where it is to run, at its first use
+        self._on_leave = on_leave
         self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
         self._supervisor: ActorRef[RunSupervisor] | None = None
@@ -137,7 +164,7 @@ class Run:
                 await record.wait_ended()
             except BaseException:
                 if leaving_cancels and record.result is None:
-                    self._abandon_here()
+                    self._abandon_here(cancelled=True)
                 raise
             record.check()
         assert record.result is not None
@@ -148,13 +175,13 @@ class Run:
         record = self._record
         if record.result is not None:
             return record.result
-        refuse_on_a_loop("run.result()", "await run", self.id)
+        self._refuse_on_a_loop("run.result()", "await run")
         door = self._door()
         ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
         try:
             result = door.block(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout=timeout, has_ended=ended)
         except KeyboardInterrupt:
-            door.system.on_loop(self._cancel_here, "it was interrupted from the keyboard")
+            door.system.on_loop(self._leave_here, "it was interrupted from the keyboard")
             raise
         result = result or record.result
         assert result is not None
@@ -193,13 +220,32 @@ class Run:
             self._started().on_loop(self._cancel_here, "it was closed")
             await self._door().call(self._finished)
 
+    def _refuse_on_a_loop(self, call: str, instead: str) -> None:
+        """Raise, if an event loop is running in this thread. A run that was made for this call alone is not to do anything then."""
+        try:
+            refuse_on_a_loop(call, instead, self.id)
+        except UsageError:
+            self._call_off()
+            raise
+
+    def _call_off(self) -> None:
+        """Let it end before its first agent begins, if that is still possible: only where the loop has had no turn since the start."""
+        supervisor = self._supervisor
+        if supervisor is None or self._iterated or self._record.result is not None or not self._door().is_here:
+            return
+        agents = tuple(cell_of(supervisor).children or ())
+        if all(is_about_to_begin(agent.task) for agent in agents):
+            self._abandon_here(cancelled=False)
+            for agent in agents:
+                agent.cancel_handler()
+
     # --- events ---
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return self._events()
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        refuse_on_a_loop("for event in run", "async for event in run", self.id)
+        self._refuse_on_a_loop("for event in run", "async for event in run")
         return self._events()
 
     def _events(self) -> Events:
@@ -210,15 +256,27 @@ class Run:
         self._iterated = True
         return Events(self._record, door, self._abandon)
 
-    def _abandon(self) -> None:
-        """The consumer has left before the end."""
+    def _abandon(self, *, cancelled: bool = False) -> None:
+        """The consumer has left before the end: by its own will, or because it was cancelled."""
         system = self._system
         if system is not None and self._record.result is None and not system.loop.is_closed():
-            system.on_loop(self._abandon_here)
+            system.on_loop(partial(self._abandon_here, cancelled=cancelled))
 
-    def _abandon_here(self) -> None:
+    def _abandon_here(self, *, cancelled: bool) -> None:
         self._record.stream.discard()
-        self._cancel_here("its consumer has gone away")
+        if self._on_leave is OnLeave.STAYS:
+            return
+        if cancelled:
+            self._leave_here("its consumer was cancelled")
+        else:
+            self._cancel_here("its consumer has gone away")
+
+    def _leave_here(self, reason: str) -> None:
+        """That the run is to end is the will of no caller: one of which each step is recorded is left for `recover()`."""
+        if self._on_leave is OnLeave.RESTS:
+            request_stop(self._supervisor, self._record, CancelRun(f"{reason}; recover() continues the run", unfinished=True, begins_first=True))
+        else:
+            self._cancel_here(reason)
 
 
 class CancelHandle:

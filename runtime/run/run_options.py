@@ -5,26 +5,35 @@ Owns: the names and types of what `Runner.run` takes beside the messages. It mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping
+from typing import TypedDict
 
 from ..agent.options import OptionsLike
+from ..durability.open_mark import UnfinishedRun
 
-__all__ = ["RunOptions", "TurnOptions"]
+__all__ = ["RunOptions", "SearchOptions", "TurnOptions"]
 
 
 class TurnOptions(TypedDict, total=False):
     """The options of one turn of a session. Write `**options: Unpack[TurnOptions]` in a function of your own that passes them on."""
 
     checkpoint_id: str | None
-    session_values: Mapping[str, Any] | None
+    session_values: Mapping[str, object] | None
     options: OptionsLike
     streaming: bool | None
     timeout: float | None
-    context: Any
+    context: object
 
 
 class RunOptions(TurnOptions, total=False):
     """The options of `Runner.run`. Write `**options: Unpack[RunOptions]` in a function of your own that passes them on."""
 
     session_id: str | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of `Runner.recover`."""
+
+    max_attempts: int
+    limit: int | None
+    where: Callable[[UnfinishedRun], bool] | None

@@ -7,7 +7,7 @@ loop. It must never decide anything about the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -46,6 +46,7 @@ class RunRecord:
         "_waiting",
         "agent_name",
         "cancel_requested",
+        "followed",
         "has_begun",
         "is_drained",
         "last_seq",
@@ -77,6 +78,7 @@ class RunRecord:
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout
+        self.followed: RunResult | None = None  # of a run that was only looked at
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
     # --- for the supervisor ---
@@ -90,7 +92,8 @@ class RunRecord:
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
-        self.phase = max(self.phase, phase)
+        if phase > self.phase:  # noqa: PLR1730 -- max() takes twice the time, for each of a run's phases
+            self.phase = phase
         if phase is RunPhase.PLAYING:
             self.has_begun = True
 
@@ -119,8 +122,14 @@ class RunRecord:
             name, run_id = self.agent_name, self._context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
-            self.result = self.make_result()
+            self.result = self.followed or self.make_result()
         self.give_up()
+
+    def follow_to(self, result: RunResult) -> None:
+        """It was looked at until its end, which is that."""
+        self.outcome = Outcome()
+        self.followed = result
+        self.stream.unblock()
 
     def give_up(self) -> None:
         """Nothing will come any more: tell those that wait for the end."""
@@ -133,15 +142,16 @@ class RunRecord:
             except Exception:  # noqa: BLE001 -- all the others wait for the end, too
                 logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self._context.run_id)
 
-    def make_result(self) -> RunResult:
-        """The result, as it is now."""
-        outcome = self.outcome or Outcome()
+    def make_result(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> RunResult:
+        """The result, as it is now; or as it will be with that outcome, when `more` events were shown."""
+        outcome = outcome or self.outcome or Outcome()
+        events = (*self._events, *more)
         final_message, output, interrupts = self.said_before, None, outcome.contexts
-        for event in reversed(self._events):
+        for event in reversed(events):
             if event.message is not None:
                 final_message, output = event.message, event.custom_output
                 break
-        last = self._events[-1] if self._events else None
+        last = events[-1] if events else None
         if output is None:
             output = last.custom_output if last is not None and last.message is None else None
             if output is None and final_message is not None and final_message.id != self._context.null_answer:
@@ -153,7 +163,7 @@ class RunRecord:
             outcome.error if outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,
             output,
-            tuple(self._events),
+            events,
             interrupts,
             self._context.usage,
             self._context.session.to_dict(),

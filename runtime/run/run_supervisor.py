@@ -8,11 +8,11 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from ..actor.actor import Actor
 from ..actor.direct import OVER, stop_actor, stop_when_childless
+from ..actor.ref import cell_of
 from ..actor.supervision import Directive, Stop
 from ..agent.invocation import Invocation, InvocationPhase
 from ..agent.run_messages import (
@@ -40,22 +40,19 @@ from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
 from .event_log import EventLog
 from .last_words import has_last_words, say_last_words
+from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
 
 if TYPE_CHECKING:
-    from ..actor.host import Host
     from ..actor.ref import ActorRef
 
-__all__ = ["Opening", "RunSupervisor"]
+__all__ = ["RunSupervisor"]
 
 _DRAIN_SHARE: Final = 0.9
 """Of the time that a drain may take: after that, what has not come to a safe point is cut short, so that there is time to keep it."""
 
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
-
-Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[None]]"
-"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside."""
 
 
 class RunSupervisor(Actor):
@@ -156,15 +153,19 @@ class RunSupervisor(Actor):
         if record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
-            await opening(self._log, self._cell.system, self.stop_run)
-            self._begin()
+            followed = await opening(self._log, self._cell.system, self.stop_run)
+            if followed is None:
+                self._begin()
+            else:
+                record.follow_to(followed)
+                stop_actor(self._cell)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
             if isinstance(problem, UnderstudyError):
                 problem.run = problem.run or self._log.context.run_id
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
             if self._log.persistence is not None:
-                await self._log.persistence.close()
+                await self._log.persistence.own.give_back()
             if record.turn is not None:
                 await record.turn.release()
 
@@ -225,7 +226,7 @@ class RunSupervisor(Actor):
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
-        invocation = self._casting.live.get(ref._cell)
+        invocation = self._casting.live.get(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
         if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
             return Stop()  # and its end is told
@@ -279,19 +280,21 @@ class RunSupervisor(Actor):
         """Keep the run as it is, then show what it waits for."""
         persistence, problem = self._log.persistence, None
         assert persistence is not None
-        ahead = len(self._log.deferred)
+        stamped, contexts = self._log.stamped_deferred()
+        ahead = len(stamped)
         try:
-            await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead)
+            kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
+            await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead, outcome=kept)
         except Exception as error:  # noqa: BLE001 -- as above
             problem = error
-        self._rest(problem)
+        self._rest(problem, stamped)
         return self._look_over()
 
-    def _rest(self, problem: Exception | None) -> None:
-        contexts = self._log.release_deferred(problem)
+    def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
+        contexts = self._log.release_deferred(problem, stamped)
         self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
 
-    def _image(self, ahead: int) -> dict[str, Any] | None:
+    def _image(self, ahead: int) -> dict[str, object] | None:
         """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
         persistence = self._log.persistence
         if persistence is None or persistence.journal is not None:
@@ -300,7 +303,7 @@ class RunSupervisor(Actor):
 
     # --- leaving ---
 
-    def _leave(self, effects: Effects) -> Any:
+    def _leave(self, effects: Effects) -> object:
         if has_last_words(self._log):
             return self._carry_out(effects)
         self._record.advance(RunPhase.KEEPING)

@@ -21,13 +21,14 @@ _NOTHING: Final[tuple[AgentEvent, ...]] = ()
 class EventStream:
     """A pipe with one end for the run and one for whoever looks on."""
 
-    __slots__ = ("_buffer", "_capacity", "_ended", "_open", "_reader", "_room")
+    __slots__ = ("_buffer", "_capacity", "_ended", "_never_waits", "_open", "_reader", "_room")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
         self._open = True  # whether what is put is kept for somebody
         self._ended = False
+        self._never_waits = False  # whether what its consumer does not take in time is dropped
         self._reader: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
 
@@ -39,6 +40,9 @@ class EventStream:
             return
         if self._buffer is None:
             self._buffer = deque()
+        elif self._never_waits and len(self._buffer) >= self._capacity:
+            self.discard()
+            return
         self._buffer.append(event)
         reader = self._reader
         if reader is not None and not reader.done():
@@ -46,7 +50,11 @@ class EventStream:
 
     @property
     def has_room(self) -> bool:
-        return self._buffer is None or len(self._buffer) < self._capacity or not self._open
+        return self._buffer is None or len(self._buffer) < self._capacity or not self._open or self._never_waits
+
+    def never_waits(self) -> None:
+        """The run needs no consumer: one that does not take its events in time is shown no more of them."""
+        self._never_waits = True
 
     async def wait_for_room(self) -> None:
         """Return when an event may be put: when the consumer has taken some, or has gone away."""

@@ -183,7 +183,7 @@ class MemoryStore:
             found: list[tuple[int, str]] = []
             for key in self._under(prefix):
                 holding = self._claims.get(key)
-                if holding is None or not self._is_alive(holding.owner):
+                if self._entries[key].value is not None and (holding is None or not self._is_alive(holding.owner)):
                     found.append((0 if holding is None else holding.attempts, key))
         found.sort()
         return [key for _, key in found[:limit]]
@@ -256,7 +256,8 @@ class MemoryStore:
     def _do(self, writes: Sequence[Write]) -> None:
         for write in writes:
             if type(write) is Append:
-                self._written(write.key).records.extend(write.records)
+                if write.records:
+                    self._written(write.key).records.extend(write.records)
             elif type(write) is Put:
                 entry = self._written(write.key)
                 entry.value = write.value

@@ -8,6 +8,8 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
     registry        our actors in pykka's global registry
     fork            the hooks around a fork
     dispatcher      scheduling: which actor handles its messages next
+    blocking_call   one call in a worker thread
+    process_end     the end of the process: calls that do not return are left behind
     workers         worker threads for single calls that block
     spawning        the checks of a spawn
     stats           snapshots, as values

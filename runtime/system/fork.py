@@ -11,8 +11,6 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import pykka
-
 from ..actor import current as directory
 from . import registry
 
@@ -35,7 +33,7 @@ def watch(system: ActorSystem) -> None:
 def _before() -> None:
     _one_at_a_time.acquire()
     # The outermost first: the default system is made under the first lock, and takes all the others.
-    _held.extend((*directory.locks(), pykka.ActorRegistry._actor_refs_lock))
+    _held.extend((*directory.locks(), registry.lock()))
     for system in _systems:
         _held.extend(system.locks())
     for lock in _held:
@@ -51,6 +49,7 @@ def _release() -> None:
 
 def _after_in_child() -> None:
     for system in _systems:
+        system.workers.forget()
         if system.is_running:
             system.fault = (
                 f"{system!r} was made before this process was forked (now process {os.getpid()}): its event loop and threads do not exist here. "

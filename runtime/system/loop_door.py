@@ -11,7 +11,7 @@ import concurrent.futures
 import time
 from collections.abc import Callable, Coroutine
 from threading import get_ident
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ..actor.host import Host
 from ..errors import UsageError
@@ -75,7 +75,7 @@ class LoopDoor:
             msg = f"{self._subject} was not at its end when the event loop that it lived on was closed: nothing more will come of it."
             raise UsageError(msg, run=self._run_id)
 
-    async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def call(self, work: Callable[[], Coroutine[object, None, T]]) -> T:
         """Do it on the loop, and wait for it on this one."""
         if self.is_here:
             return await work()
@@ -84,7 +84,7 @@ class LoopDoor:
 
     def block(
         self,
-        work: Callable[[], Coroutine[Any, Any, T]],
+        work: Callable[[], Coroutine[object, None, T]],
         call: str,
         instead: str,
         *,

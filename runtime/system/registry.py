@@ -7,11 +7,16 @@ with the list methods that pykka uses. It is put in place once, when this file i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pykka
 
-__all__ = ["Refs", "add", "discard", "forget"]
+from ..actor.ref import ActorRef
+
+if TYPE_CHECKING:
+    import threading
+
+__all__ = ["Refs", "add", "discard", "forget", "lock"]
 
 
 class Refs:
@@ -49,6 +54,11 @@ class Refs:
 # Not `ActorRegistry.register()` and `unregister()`: they format a log message, with a new UUID in it, for each actor.
 
 
+def lock() -> threading.RLock:
+    """The lock of pykka's registry."""
+    return pykka.ActorRegistry._actor_refs_lock
+
+
 def add(ref: pykka.ActorRef[Any]) -> None:
     with pykka.ActorRegistry._actor_refs_lock:
         pykka.ActorRegistry._actor_refs.append(ref)
@@ -62,7 +72,7 @@ def discard(ref: pykka.ActorRef[Any]) -> None:
 
 def forget() -> None:
     """Remove our actors, in a forked process, where they do not exist. Those of pykka alone stay, as with pykka alone."""
-    others = [ref for ref in pykka.ActorRegistry._actor_refs if not hasattr(ref, "_cell")]
+    others = [ref for ref in pykka.ActorRegistry._actor_refs if not isinstance(ref, ActorRef)]
     pykka.ActorRegistry._actor_refs.clear()
     for ref in others:
         pykka.ActorRegistry._actor_refs.append(ref)

@@ -56,6 +56,7 @@ class Shutdown:
             _, hanging = await asyncio.wait(system.tasks, timeout=self._timeout)
             for task in hanging:
                 logger.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
+        await system.workers.leave()
 
     def roots_are_gone(self) -> None:
         """End the wait for the roots."""
@@ -100,4 +101,4 @@ class Shutdown:
             self._give_up(cell)
         for task in system.tasks:
             task.cancel()
-        system.workers.abandon()
+        system.workers.leave_behind()

@@ -59,6 +59,8 @@ def take_stats(system: ActorSystem) -> SystemStats:
         restarts=monitor.restarts,
         dead_letters=monitor.dead_letters,
         slowest_handler=monitor.slowest,
+        worker_threads=system.workers.busy,
+        waiting_calls=system.workers.waiting,
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor
+from ..actor.actor import Actor, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.future import ActorFuture
@@ -25,8 +25,8 @@ from ..actor.loop_cell import LoopCell
 from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
-from ..clock import Clock, LoopClock
-from ..errors import ActorDeadError, SystemDraining, UsageError
+from ..clock import Clock, LoopClock, use_clock
+from ..errors import ActorDeadError, UsageError
 from ..log import logger
 from . import fork, registry
 from .dispatcher import Dispatcher
@@ -34,7 +34,7 @@ from .draining import drain
 from .monitor import Monitor
 from .options import SystemOptions, check_options
 from .shutdown import Shutdown
-from .spawning import check_spawn
+from .spawning import check_spawn, check_takes
 from .state import SystemState
 from .stats import take_stats, take_tree, walk
 from .workers import Workers
@@ -66,8 +66,10 @@ class ActorSystem:
 
     Leaving it stops everything, children before parents, and cancels asynchronous handlers that are under way. To finish the work first: `drain`.
 
-    `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler` is how many seconds a handler may hold the loop
-    before a warning names it. `stop_timeout` is how long leaving waits for hooks and threads that do not end before it gives them up, with an error in the log.
+    `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler`: the seconds that a handler may hold the loop before a
+    warning names it. `worker_threads` (200): how many calls may block at once, those of tools that are a plain `def` among them. Threads start as they are
+    needed, and end after half a minute without work; beyond the bound, calls wait. `stop_timeout`: how long leaving waits for hooks and threads that do not
+    end. Then an error in the log names them, and they are left behind: they do not keep the process from ending.
     `lease_seconds` is for how long a store takes this system for alive that says no more: so long after its loss, where that cannot be proven, other processes
     continue its runs.
     """
@@ -102,8 +104,8 @@ class ActorSystem:
         self._refuses = True  # whether a spawn has to check the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
-        self.workers = Workers(name, worker_threads)
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.workers = Workers(name, worker_threads, stop_timeout)
+        self.tasks: set[asyncio.Task[object]] = set()
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
         self._stopped: asyncio.Event | None = None
@@ -141,6 +143,7 @@ class ActorSystem:
         if found is not None:
             msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
             raise UsageError(msg)
+        use_clock(loop, self._clock)
         self.bind(loop)
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -172,6 +175,7 @@ class ActorSystem:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
             directory.leave_loop(self.loop)
+            use_clock(self.loop, None)
             self.state = SystemState.STOPPED
             self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
             self._stopped.set()
@@ -181,7 +185,7 @@ class ActorSystem:
         """All actors, parents before children."""
         return list(walk(self))
 
-    def make_future(self) -> ActorFuture[Any]:
+    def make_future(self) -> ActorFuture[object]:
         """A future for a reply that this system's loop will bring."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
 
@@ -202,13 +206,18 @@ class ActorSystem:
             for tell in cell.ended or ():
                 tell(True)
 
-    def locks(self) -> tuple[Any, ...]:
+    def locks(self) -> tuple[object, ...]:
         """All locks of this system."""
-        return self.lock, self.monitor.lock
+        return self.lock, self.monitor.lock, self.workers.lock
 
     @property
     def is_running(self) -> bool:
         return self.state in (SystemState.RUNNING, SystemState.DRAINING) and self.fault is None
+
+    @property
+    def not_entered(self) -> str:
+        """What is said where it is used before it was entered."""
+        return f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
 
     # --- spawning ---
 
@@ -240,8 +249,8 @@ class ActorSystem:
         self,
         parent: Cell | None,
         actor_class: type[A],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
         *,
         name: str | None,
         supervision: Supervision | None,
@@ -249,7 +258,7 @@ class ActorSystem:
     ) -> ActorRef[A]:
         """Spawn an actor under that parent; None is the system itself."""
         if self._refuses:
-            self._check_takes(actor_class, parent)
+            check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
         traits = check_spawn(actor_class, name, mailbox, supervision)
@@ -260,14 +269,15 @@ class ActorSystem:
             parent,
         )
 
-    def spawn_own(self, actor_class: type[A], args: tuple[Any, ...], name: str | None, parent: Cell | None) -> ActorRef[A]:
-        """Spawn an actor of this package, whose mailbox needs no bound. It is not in pykka's registry."""
+    def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
+        """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
         if self._refuses:
-            self._check_takes(actor_class, parent)
+            check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
         cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
-        return self._admit(cell, parent, listed=False)
+        self._admit(cell, parent, listed=False)
+        return cell
 
     def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
         """Make the instance, put it into the tree, and let messages in."""
@@ -278,7 +288,7 @@ class ActorSystem:
         except BaseException:
             self.on_loop(lifecycle.abandon, cell)
             raise
-        actor._start_actor_loop()
+        start_loop(actor)
         return ref
 
     def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
@@ -286,7 +296,7 @@ class ActorSystem:
         with self.lock:
             if parent is None:
                 if self.closing:
-                    self._check_takes(cell.actor_class, None)
+                    check_takes(self, cell.actor_class, None)
                 self.roots[cell] = None
             elif not parent.may_spawn():
                 msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
@@ -298,22 +308,6 @@ class ActorSystem:
         if parent is None and listed:
             cell.listed = True
             registry.add(cell.own_ref())
-
-    def _check_takes(self, actor_class: type[Actor], parent: Cell | None) -> None:
-        name = getattr(actor_class, "__name__", repr(actor_class))
-        if self.state is SystemState.NEW:
-            msg = (
-                f"{name} cannot be spawned: {self!r} has not been entered. "
-                "Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
-            )
-            raise UsageError(msg)
-        if self.state is SystemState.DRAINING:
-            if parent is None:
-                msg = f"{name} cannot be spawned: {self!r} takes no new work, because it is about to stop."
-                raise SystemDraining(msg)
-        elif parent is None:
-            msg = f"{name} cannot be spawned: {self!r} is {self.state.value}. Make a new system."
-            raise UsageError(msg)
 
     def ended(self, cell: Cell) -> None:
         """Remove an actor that has ended."""
@@ -373,15 +367,20 @@ class ActorSystem:
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in one of the worker threads, with the caller's context variables."""
-        return await self.workers.run(function, *args, **kwargs)
+        return await self.workers.run(partial(function, *args, **kwargs), getattr(function, "__qualname__", None) or repr(function))
 
-    def run_task(self, coro: Coroutine[Any, Any, Any], name: str, context: contextvars.Context) -> None:
+    async def run_named(self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None) -> T:
+        """The same, with a name for the log. `began` is called on the loop when a thread has begun it."""
+        return await self.workers.run(function, name, began)
+
+    def run_task(self, coro: Coroutine[Any, None, T], name: str, context: contextvars.Context) -> asyncio.Task[T]:
         """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
         task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
-    def on_loop(self, function: Callable[..., object], *args: Any) -> bool:
+    def on_loop(self, function: Callable[..., object], *args: object) -> bool:
         """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""
         if get_ident() == self.dispatcher.thread:
             function(*args)

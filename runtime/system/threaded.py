@@ -72,10 +72,16 @@ class ThreadedSystem:
 
     def _main(self, started: Future[None]) -> None:
         try:
-            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+            runner = asyncio.Runner(loop_factory=self._loop_factory)
+            try:
+                runner.get_loop()  # made before the coroutine, which would never be awaited if that failed
                 runner.run(self._live(started))
+            finally:
+                _close(runner)
         except BaseException as error:
             if started.done():
+                if "interpreter shutdown" in str(error):
+                    return  # nothing of the system is left, and the loop had no thread to wait for its default executor
                 raise
             started.set_exception(error)  # raised where the system is entered
 
@@ -87,3 +93,12 @@ class ThreadedSystem:
             await self._leave.wait()
         finally:
             await self._system.stop()
+
+
+def _close(runner: asyncio.Runner) -> None:
+    """Close the loop. While Python is ending, it starts no thread, not even the one in which asyncio waits for the loop's own worker threads."""
+    try:
+        runner.close()
+    except RuntimeError:
+        if threading.main_thread().is_alive():
+            raise  # else those threads have ended before, and the loop is closed

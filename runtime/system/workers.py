@@ -1,91 +1,292 @@
 """The worker threads of a system, for single calls that block.
 
-Owns: the pool, which is made with the first call, and the count of its busy threads. It must never have more threads than its limit, except for those that
-are stuck in calls that were given up: these threads cannot be ended, and must not delay other calls.
+Owns: the threads, the calls that wait for one, and what becomes of calls that do not return. The threads are daemons, so none of them keeps the process from
+ending; `process_end` gives them time at the end. There are never more than the limit, except for those that are stuck in calls which were given up: such a
+thread cannot be ended, and must not delay other calls.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, ParamSpec, TypeVar
+import contextlib
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..log import logger
+from . import process_end
+from .blocking_call import BlockingCall
 
 __all__ = ["Workers"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Call: TypeAlias = BlockingCall[Any]
 
-# So many threads may be stuck before the pool stops growing.
+MOST: Final = 200
+"""So many threads there may be, if nothing else is said."""
+
+# So many threads may be stuck before there are no new ones in their place.
 _MOST_STUCK: Final = 200
+
+# Seconds after which a thread without work ends.
+_IDLE_SECONDS: Final = 30.0
+
+
+class _Worker:
+    """One thread. Its fields are written under the lock of the workers."""
+
+    __slots__ = ("call", "thread", "wake")
+
+    def __init__(self, call: Call) -> None:
+        self.call: Call | None = call  # that it makes, or is about to make
+        self.wake = threading.Semaphore(0)  # released when an idle thread is given a call, or is to end
+        self.thread: threading.Thread
 
 
 class Workers:
-    """A pool that is made when it is first needed."""
+    """Threads that are started when they are needed, and end when they are not."""
 
-    __slots__ = ("_busy", "_most", "_name", "_pool", "_stuck")
+    __slots__ = ("__weakref__", "_idle", "_lock", "_most", "_name", "_numbers", "_on_quiet", "_patience", "_retiring", "_stuck", "_threads", "_waiting")
 
-    def __init__(self, name: str, most: int | None) -> None:
+    def __init__(self, name: str, most: int | None, patience: float) -> None:
         self._name = name
-        self._most = most
-        self._pool: ThreadPoolExecutor | None = None
-        self._busy = 0  # calls with a caller that waits; counted on the loop
-        self._stuck = 0  # calls that were given up and have not returned; counted on the loop
+        self._most = MOST if most is None else most
+        self._patience = patience  # seconds that a call has to return after it was given up, before it is left behind
+        self._numbers = itertools.count(1)
+        # Guards all below. It is held for a moment at a time, never while calling out.
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Call, None] = OrderedDict()  # empty whenever a thread is idle
+        self._threads: dict[_Worker, None] = {}
+        self._idle: list[_Worker] = []  # the one that was busy last is the next to work: those that are not needed end
+        self._stuck = 0  # how many of the threads make a call that was given up
+        self._retiring = False  # whether a thread without work ends at once
+        self._on_quiet: list[Callable[[], object]] = []  # what is called when no call is under way any more
 
-    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function in one of the threads, with the caller's context variables."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=f"{self._name}-worker")
-        pool, loop = self._pool, asyncio.get_running_loop()
-        context = contextvars.copy_context()
-        working = pool.submit(context.run, _call, function, args, kwargs)
-        self._busy += 1
+    @property
+    def lock(self) -> threading.Lock:
+        """For the hooks around a fork."""
+        return self._lock
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a thread."""
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> int:
+        """How many threads make a call."""
+        return len(self._threads) - len(self._idle)
+
+    # --- on the loop ---
+
+    async def run(self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None) -> T:
+        """Make a call, with the caller's context variables. `began` is called on the loop when a thread has begun it."""
+        call = BlockingCall(function, name, began)
+        self._submit(call)
         try:
-            return await asyncio.wrap_future(working, loop=loop)
+            return await call.reply
         except asyncio.CancelledError:
-            if not working.cancel() and not working.done():
-                self._give_up(pool, working, loop)
+            self._give_up(call)
             raise
+
+    def _submit(self, call: Call) -> None:
+        with self._lock:
+            self._retiring = False
+            if self._idle:
+                worker = self._idle.pop()
+                worker.call = call
+                worker.wake.release()
+                return
+            if not self._has_room():
+                self._waiting[call] = None
+                return
+            worker = self._add(call)
+        self._start(worker)
+
+    def _has_room(self) -> bool:
+        return len(self._threads) < self._most + self._stuck
+
+    def _add(self, call: Call) -> _Worker:
+        worker = _Worker(call)
+        worker.thread = threading.Thread(target=self._work, args=(worker,), name=f"{self._name}-worker-{next(self._numbers)}", daemon=True)
+        self._threads[worker] = None
+        return worker
+
+    def _start(self, worker: _Worker) -> None:
+        """Start a thread. Where that is not possible, the call waits for another thread; if there is none, it fails."""
+        process_end.watch(self)
+        try:
+            worker.thread.start()
+        except RuntimeError as error:
+            with self._lock:
+                del self._threads[worker]
+                call, worker.call = worker.call, None
+                assert call is not None
+                # A process that is ending starts no thread: the call waits until its caller is ended.
+                if self._threads or "interpreter shutdown" in str(error):
+                    self._waiting[call] = None
+                    self._waiting.move_to_end(call, last=False)
+                    return
+            raise
+
+    def _give_up(self, call: Call) -> None:
+        """Nothing waits for the call any more. One that has begun cannot be ended: another thread takes the place of its own until it returns."""
+        with self._lock:
+            if self._waiting.pop(call, self) is None or call.given_up is not None:
+                return
+            if not any(each.call is call for each in self._threads):
+                return  # it has returned
+            if self._stuck >= _MOST_STUCK:
+                too_many = self._stuck
+            else:
+                too_many = 0
+                self._stuck += 1
+                call.given_up = monotonic()
+        if too_many:
+            logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, too_many)
+        # In the next turn of the loop: what is given up together with this call is not begun in its place.
+        asyncio.get_running_loop().call_soon(self._fill)
+
+    def _fill(self) -> None:
+        """Let a waiting call begin, if there is room for a thread."""
+        worker: _Worker | None = None
+        with self._lock:
+            if self._waiting and self._has_room():
+                worker = self._add(self._waiting.popitem(last=False)[0])
+        if worker is not None:
+            self._start(worker)
+
+    # --- in the threads ---
+
+    def _work(self, worker: _Worker) -> None:
+        call = worker.call
+        while call is not None:
+            call.make()
+            following = self._returned(worker)
+            call.deliver()
+            call = None  # a thread without work keeps nothing alive
+            call = following or self._wait(worker)
+
+    def _returned(self, worker: _Worker) -> Call | None:
+        """The call has returned. Returns the next one."""
+        quiet: list[Callable[[], object]] = []
+        try:
+            with self._lock:
+                call, worker.call = worker.call, None
+                if worker not in self._threads:
+                    return None  # it was left behind
+                if call is not None and call.given_up is not None:
+                    self._stuck -= 1
+                if len(self._threads) > self._most + self._stuck or (self._retiring and not self._waiting):
+                    del self._threads[worker]
+                elif self._waiting:
+                    worker.call, _ = self._waiting.popitem(last=False)
+                else:
+                    self._idle.append(worker)
+                if self._on_quiet and not any(True for _ in self._under_way()):
+                    quiet, self._on_quiet = self._on_quiet, []
+                return worker.call
         finally:
-            self._busy -= 1
+            for tell in quiet:
+                tell()
 
-    def _give_up(self, pool: ThreadPoolExecutor, working: Any, loop: asyncio.AbstractEventLoop) -> None:
-        """Give the pool one more thread until the call returns, because a call in a thread cannot be cancelled."""
-        if self._stuck >= _MOST_STUCK:
-            logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, self._stuck)
-            return
-        self._stuck += 1
-        pool._max_workers += 1
+    def _wait(self, worker: _Worker) -> Call | None:
+        """Wait for the next call. None: the thread is to end."""
+        while worker in self._threads:
+            if worker.wake.acquire(timeout=_IDLE_SECONDS):
+                return worker.call
+            with self._lock:
+                if worker in self._idle:  # and not given a call at this very moment
+                    self._idle.remove(worker)
+                    self._threads.pop(worker, None)
+        return None
 
-        def returned() -> None:
-            self._stuck -= 1
-            pool._max_workers -= 1
-
-        def tell(_future: Any) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(returned)
-
-        working.add_done_callback(tell)
+    # --- the end ---
 
     def release(self) -> None:
-        """Release the threads. If none is busy, wait for them to end, which takes no time."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=not self._busy and not self._stuck, cancel_futures=True)
+        """End the threads that have no work, now, and the others when they have none."""
+        with self._lock:
+            self._retiring = True
+            idle, self._idle = self._idle, []
+            ending = [worker for worker in self._threads if worker.call is None]
+            for worker in ending:
+                self._threads.pop(worker, None)
+            dropped = tuple(self._waiting)
+            self._waiting.clear()
+        for worker in idle:
+            worker.wake.release()
+        for call in dropped:
+            call.drop()
+        for worker in ending:
+            worker.thread.join()  # which takes no time
 
-    def abandon(self) -> None:
-        """Release the threads, and wait for none of them."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+    async def leave(self) -> None:
+        """Release the threads, and wait for the calls under way to return, as long as they may take."""
+        loop = asyncio.get_running_loop()
+        quiet = loop.create_future()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed at this very moment
+                loop.call_soon_threadsafe(_set, quiet)
+
+        seconds = self._begin_to_leave(tell)
+        if seconds is not None:
+            await asyncio.wait((quiet,), timeout=seconds)
+
+    def leave_in_thread(self) -> None:
+        """The same in a thread that may block, and then leave what has not returned behind."""
+        quiet = threading.Event()
+        seconds = self._begin_to_leave(quiet.set)
+        try:
+            if seconds is not None:
+                quiet.wait(seconds)
+        finally:
+            self.leave_behind()
+
+    def _begin_to_leave(self, on_quiet: Callable[[], object]) -> float | None:
+        """Returns for how many seconds to wait until `on_quiet` is called; None: there is nothing to wait for."""
+        self.release()
+        now = monotonic()
+        with self._lock:
+            instants = []
+            for worker in self._under_way():
+                assert worker.call is not None
+                if worker.call.given_up is None:
+                    worker.call.given_up = now
+                    self._stuck += 1
+                instants.append(worker.call.given_up)
+            if not instants:
+                return None
+            self._on_quiet.append(on_quiet)
+            return max(0.0, max(instants) + self._patience - now)
+
+    def leave_behind(self) -> None:
+        """Release the threads, and wait for none of them. What is still under way is named in the log, and is not the workers' any more."""
+        self.release()
+        with self._lock:
+            left = [worker.call.name for worker in self._under_way() if worker.call is not None]
+            self._forget()
+        for name in left:
+            logger.error("%s has not returned from its thread within %g s. It is left behind, and ends with the process at the latest.", name, self._patience)
+
+    def _under_way(self) -> Iterator[_Worker]:
+        return (worker for worker in self._threads if worker.call is not None)
+
+    def forget(self) -> None:
+        """Forget all threads, in a forked process, where none of them exists."""
+        self._forget()
+        self._idle.clear()
+        self._waiting.clear()
+
+    def _forget(self) -> None:
+        self._threads.clear()
+        self._on_quiet.clear()
+        self._stuck = 0
 
 
-def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-    try:
-        return function(*args, **kwargs)
-    except StopIteration as stopped:  # futures refuse it, and the caller would wait for ever
-        msg = f"{getattr(function, '__name__', function)} raised StopIteration"
-        raise RuntimeError(msg) from stopped
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

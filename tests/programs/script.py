@@ -67,6 +67,18 @@ def start_only():
     finish()
 
 
+class Delegating(Actor):
+    """Uses the worker threads that asyncio has by itself."""
+
+    async def on_receive(self, message):
+        return await asyncio.to_thread(str.upper, message)
+
+
+def start_and_delegate():
+    say(Delegating.start().ask("done"))
+    finish()
+
+
 def start_and_be_busy():
     Busy.start()
     finish()

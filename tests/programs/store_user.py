@@ -8,6 +8,7 @@ import json
 import sys
 
 from understudy import runtime
+from understudy.runtime.stores import Put
 
 APPENDS = 25
 
@@ -27,7 +28,9 @@ async def main(recipe, action, name):
         else:
             assert action == "claim"
             await store.keep_alive(name, 60, first=True)
-            print(json.dumps([await store.claim(f"key {turn}", name) is not None for turn in range(APPENDS)]))
+            claims = [await store.claim(f"key {turn}", name, [Put(f"key {turn}", name.encode())]) for turn in range(APPENDS)]
+            print(json.dumps([claim and claim.epoch for claim in claims]), flush=True)
+            sys.stdin.readline()  # as long as others claim: what an owner has that is gone is free
 
 
 if __name__ == "__main__":

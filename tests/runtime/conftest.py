@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -61,17 +61,6 @@ def new_gate() -> Callable[[], Gate]:
 def kind(request: pytest.FixtureRequest) -> type[Actor]:
     """The base class of the actors of a test."""
     return request.param
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], object]], Coroutine[Any, Any, None]]:
-    """Let the loop run until something holds."""
-
-    async def wait(condition: Callable[[], object]) -> None:
-        while not condition():
-            await asyncio.sleep(0)
-
-    return wait
 
 
 class PhoenixMixin:

@@ -14,6 +14,7 @@ from understudy.runtime.agent.door import AgentDoor
 OF_AN_AGENT = {
     "agent_name",
     "cast",
+    "fence",
     "interrupt",
     "invocation_id",
     "options",
@@ -31,7 +32,9 @@ OF_A_TOOL = {
     "agent_name",
     "arguments",
     "call_id",
+    "cancelled",
     "emit",
+    "fence",
     "idempotency_key",
     "interrupt",
     "interrupt_state",

@@ -201,6 +201,20 @@ def test_each_call_has_an_idempotency_key_of_its_own():
     assert len(set(keys)) == len(keys) == 4
 
 
+def test_an_idempotency_key_is_made_of_what_is_recorded_and_of_nothing_else():
+    keys = []
+
+    @tool
+    async def pay(context: ToolContext) -> str:
+        keys.append(context.idempotency_key)
+        return "paid"
+
+    nameless = Message.assistant("", (ToolCall("", "pay", "{}"),))
+    result, _ = play([ToolCalls(pay={}), nameless, "done"], [pay])
+    replies = [event for event in result.events if event.message is not None and event.message.tool_calls]
+    assert keys == [f"{event.run_id}:{event.invocation_id}:{event.message.tool_calls[0].id}" for event in replies]
+
+
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_session_functions_reach_tools(kind):
     def look() -> str:

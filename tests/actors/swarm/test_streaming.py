@@ -115,7 +115,7 @@ def test_whoever_goes_away_takes_the_run_along(kind):
         if piece.get("content") == "Hel":
             break
     assert client.taken <= 3 if kind is AsyncStreams else client.taken == 2
-    assert all(not system.roots for system in swarm._runner._systems.values())
+    assert all(not system.roots for system in swarm._runner._factory._systems.values())
     assert client.closed == (kind is AsyncStreams)
 
 
@@ -127,7 +127,7 @@ def test_whoever_goes_away_from_arun_takes_the_run_along(kind, run):
         pieces = await swarm.arun(Agent(), USER, stream=True)
         assert await anext(pieces) == {"delim": "start"}
         await pieces.aclose()
-        assert all(not system.roots for system in swarm._runner._systems.values())
+        assert all(not system.roots for system in swarm._runner._factory._systems.values())
         assert client.closed == (kind is AsyncStreams and client.taken > 0)
 
     run(main())

@@ -217,7 +217,7 @@ def test_whoever_is_cancelled_takes_the_run_along(run):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended.is_set()
-        assert all(not system.roots for system in swarm._runner._systems.values())
+        assert all(not system.roots for system in swarm._runner._factory._systems.values())
 
     run(main())
 

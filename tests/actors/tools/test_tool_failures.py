@@ -239,7 +239,8 @@ def test_a_plain_tool_that_takes_too_long_is_not_waited_for():
     try:
         result, model = play([ToolCalls(slow={}), "ok"], [slow])
         assert not ended.is_set()
-        assert results_told(model)[0][1].startswith("tool slow took longer than 0.02 s")
+        told = "tool slow may still be at work, or may have been done: it was not waited for after 0.02 s"
+        assert results_told(model) == [("slow", told)]
         assert result.status == "completed"
     finally:
         go_on.set()

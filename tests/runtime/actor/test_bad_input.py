@@ -93,7 +93,7 @@ class NoActor:
 class HasTraits:
     """As the classes of a well-known library have them."""
 
-    _traits = {}  # noqa: RUF012 -- as it is there
+    __actor_traits__ = {}  # noqa: RUF012 -- as it is there
 
 
 WRONG = {

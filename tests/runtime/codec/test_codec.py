@@ -181,10 +181,6 @@ def test_numbers_that_equal_nothing_come_back():
     assert math.copysign(1, unpack(pack(-0.0))) == -1
 
 
-def test_bytes_that_can_change_come_back_as_bytes():
-    assert unpack(pack(bytearray(b"ab"))) == b"ab"
-
-
 def test_a_time_zone_keeps_its_kind_and_the_fold():
     twice = datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Paris"), fold=1)
     back = unpack(pack(twice))
@@ -256,7 +252,7 @@ def test_what_is_not_registered_is_named_with_its_place(says):
         ({"cart": [0, 1, 2, Item(Foo())]}, "value['cart'][3].name is a Foo, which is not registered: register_type(Foo)"),
         ((Shout("x"),), "value[0] is a Shout, which is not registered: it would come back as a plain str"),
         ({Shout("k"): 1}, "value.keys() is a Shout"),
-        (Order(owner=Base(), beside=Foo()), "value.beside is a Foo"),
+        (Order(owner=Base(), beside=Foo()), "Order.beside is a Foo"),
         ([len, lambda: 0], "value[0] is a builtin_function_or_method"),
         (enum.Enum("Loose", "A").A, "value is a Loose, which is not registered: register_type(Loose)"),
     ]
@@ -293,10 +289,6 @@ def test_only_values_can_be_registered_and_names_are_taken_once(says):
     class Other:
         pass
 
-    @dataclass
-    class NeedsMore:
-        scale: InitVar[int]
-
     for cls, name, text in [
         (Foo, None, "neither a dataclass"),
         (Shout, None, "neither a dataclass"),
@@ -304,7 +296,6 @@ def test_only_values_can_be_registered_and_names_are_taken_once(says):
         (Other, "test.Item", "test_codec.Item"),
         (Item, "another", "already"),
         (Other, "", "is no name"),
-        (NeedsMore, None, "InitVar 'scale'"),
     ]:
         with pytest.raises(UsageError) as caught:
             register_type(cls, name)

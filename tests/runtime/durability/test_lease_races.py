@@ -79,6 +79,18 @@ def test_a_store_in_trouble_costs_nobody_a_lease_in_another_one(run, trouble):
     run(main())
 
 
+def test_a_renewal_that_is_never_answered_does_not_outlast_its_run(run):
+    async def main():
+        apart = Apart(1)
+        apart.doors[0].hold("renew")
+        at_work = await apart.work(0)
+        await passing(apart.clock, 2 * LEASE_SECONDS)
+        assert "its lease was lost" in str((await soon(at_work)).error)
+        await passing(apart.clock, 1)
+
+    run(main())  # which fails if a task is left
+
+
 def test_who_cannot_prolong_is_told_before_another_one_can_have_it(run):
     async def main():
         apart = Apart(2)

@@ -128,7 +128,7 @@ def test_one_runner_serves_several_loops_one_after_the_other(run):
         return (await runner.query("go")).final_output
 
     assert [run(main()) for _ in range(3)] == ["1", "1", "1"]
-    assert len(runner._systems) == 1
+    assert len(runner._factory._systems) == 1
 
 
 def test_a_run_in_the_system_of_another_thread_is_awaited_and_iterated_from_here(run):

@@ -1,10 +1,13 @@
 """What the tests of the stores share: the kinds of stores, and one of each."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
+from tests.doubles.machines import Machine
+from understudy.runtime import SQLiteStore
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
 
@@ -31,3 +34,23 @@ def wait_until() -> Callable[..., Any]:
                 await asyncio.sleep(0.01)
 
     return wait
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def on(tmp_path: Any, machine: Machine) -> Iterator[Callable[..., SQLiteStore]]:
+    """A store on that machine, in the same file each time."""
+    made: list[SQLiteStore] = []
+
+    def make(**options: Any) -> SQLiteStore:
+        cls = type("OnMachine", (SQLiteStore,), {"_machine": staticmethod(lambda: machine)})
+        made.append(cls(tmp_path / "runs.db", **options))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()

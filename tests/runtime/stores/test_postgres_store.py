@@ -8,6 +8,8 @@ import pytest
 from tests.programs.lossy import LossyLine
 from tests.programs.servers import PASSWORD, PostgresServer
 from understudy.runtime import PostgresStore, StoreError, UsageError
+from understudy.runtime.errors import WriteRefused
+from understudy.runtime.stores import Append, Put
 
 
 @pytest.fixture
@@ -47,15 +49,19 @@ def test_an_append_whose_answer_was_lost_is_not_done_twice(run, postgres_server,
     async def main():
         async with PostgresStore(dsn, prefix=f"lost{next(namespaces)}_") as store:
             assert await store.append("journal", [b"1"]) == 1
-            line.lose_answer_to(b"COMMIT")
-            assert await store.append("journal", [b"2", b"3"]) == 3
-            line.lose_answer_to(b"COMMIT")
-            assert await store.create("key", b"v") is True
-            line.lose_answer_to(b"INSERT INTO")  # before the commit: it has not been done
-            assert await store.append("fresh statement", []) == 0
-            assert await asyncio.gather(store.append("journal", [b"4"]), store.create("other", b"w"), store.acquire("run", "me", 60)) == [4, True, True]
+            line.lose_answer_to(b"second")
+            assert await store.append("journal", [b"second", b"3"]) == 3
+            line.lose_answer_to(b"value")
+            assert await store.create("key", b"value") is True
+            assert await store.keep_alive("me", 60, first=True)
+            line.lose_answer_to(b"fourth")
+            calls = (store.append("journal", [b"fourth"]), store.create("other", b"w"), store.claim("run", "me", [Append("new", (b"n",), 0)]))
+            size, created, claim = await asyncio.gather(*calls)
+            assert (size, created, claim.attempts) == (4, True, 1)
+            await store.commit(claim, [Append("new", (b"o",), 1)])
             assert line.lost == 3
-            assert await store.read("journal") == [b"1", b"2", b"3", b"4"]
+            assert await store.read("journal") == [b"1", b"second", b"3", b"fourth"]
+            assert await store.read("new") == [b"n", b"o"]
 
     run(main())
 
@@ -146,7 +152,7 @@ def test_a_schema_is_used_if_it_is_there(run, sql, store_of, namespaces):
         await store.set("key", b"v")
         assert await store.get("key") == b"v"
         assert {table for (table,) in sql("SELECT tablename FROM pg_tables WHERE schemaname = %s", name)} == {
-            f'p%s"{{y}}_{table}' for table in ("entries", "records", "leases", "writers", "version")
+            f'p%s"{{y}}_{table}' for table in ("entries", "records", "owners", "claims", "former_leases", "writers", "version")
         }
 
     run(main())
@@ -184,8 +190,8 @@ def test_tables_that_were_taken_away_are_told(run, sql, store_of):
 
     async def main():
         await store.set("key", b"v")
-        sql(f"DROP TABLE {store._prefix}leases")
-        ended = await asyncio.gather(*(store.acquire("run", "me", 1) for _ in range(3)), return_exceptions=True)
+        sql(f"DROP TABLE {store._prefix}claims")
+        ended = await asyncio.gather(*(store.claim("run", "me") for _ in range(3)), return_exceptions=True)
         assert all(isinstance(error, StoreError) and "does not exist" in str(error) for error in ended)
         assert await store.get("key") == b"v"
 
@@ -210,11 +216,15 @@ def test_two_that_lock_the_same_rows_come_to_an_end(run, store_of):
     async def main():
         one, two = store_of("postgres", "shared"), store_of("postgres", "shared")
         keys = [f"key {number}" for number in range(20)]
-        for _ in range(5):
-            calls = [store.set(key, b"v") for store, order in ((one, keys), (two, keys[::-1])) for key in order]
-            calls += [store.renew(order, "me", 5) for store, order in ((one, keys), (two, keys[::-1]))]
-            calls += [store.acquire(key, "me", 5) for store, order in ((one, keys), (two, keys[::-1])) for key in order]
-            await asyncio.gather(*calls)
+        for turn in range(5):
+            await one.keep_alive("one", 60, first=True)
+            await two.keep_alive("two", 60, first=True)
+            both = ((one, "one", keys), (two, "two", keys[::-1]))
+            calls = [store.set(key, b"v") for store, _, order in both for key in order]
+            calls += [store.claim(key, name, [Put(f"new {turn} {other}", b"v") for other in order[:3]]) for store, name, order in both for key in order]
+            calls += [two.revoke("one"), one.revoke("two"), one.keep_alive("one", 5), two.keep_alive("two", 5)]
+            for ended in await asyncio.gather(*calls, return_exceptions=True):
+                assert not isinstance(ended, Exception) or isinstance(ended, WriteRefused), ended
 
     run(main())
 

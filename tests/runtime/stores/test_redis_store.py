@@ -49,7 +49,7 @@ def test_an_append_whose_answer_was_lost_is_not_done_twice(run, redis_server, li
             line.lose_answer_to(b"create")
             assert await store.create("key", b"v") is True
             line.lose_answer_to(b"append", times=2)
-            assert await asyncio.gather(store.append("journal", [b"4"]), store.create("other", b"w"), store.acquire("run", "me", 60)) == [4, True, True]
+            assert await asyncio.gather(store.append("journal", [b"4"]), store.create("other", b"w"), store.keep_alive("me", 60, first=True)) == [4, True, True]
             assert line.lost == 4
             assert await store.read("journal") == [b"1", b"2", b"3", b"4"]
 
@@ -102,7 +102,7 @@ def test_a_server_that_is_away_is_told(run, own_server):
             for call, words in (
                 (store.append("the journal", [b"r"]), "append of 'the journal'"),
                 (store.keys(), ".keys"),
-                (store.renew(["a"], "me", 1), ".renew"),
+                (store.keep_alive("me", 1), "keep_alive of 'me'"),
             ):
                 with pytest.raises(StoreError) as caught:
                     await call
@@ -165,10 +165,10 @@ def test_other_arguments_are_told_at_once():
 
 def test_something_else_under_a_key_fails_that_operation_only(run, redis_server, store_of):
     store = store_of("redis")
-    prefix = store._prefix
+    root = f"{store._prefix}\0"
     with redis.Redis.from_url(redis_server.url) as other:
-        other.set(f"{prefix}j:journal", "no list")
-        other.rpush(f"{prefix}v:value", "no text")
+        other.set(f"{root}j:journal", "no list")
+        other.rpush(f"{root}v:value", "no text")
 
         async def main():
             calls = (store.append("journal", [b"r"]), store.get("value"), store.append("good", [b"r"]), store.get("other"))
@@ -225,7 +225,7 @@ def test_what_has_expired_leaves_nothing_behind(run, redis_server, store_of):
             await asyncio.sleep(0.1)
             await store.delete("something")
             left = {key.decode().removeprefix(store._prefix) for key in other.scan_iter(f"{store._prefix}*")}
-            assert {key for key in left if not key.startswith("w:")} == {"version"}
+            assert {key for key in left if not key.startswith("\0w:")} == {"version", "keys", "times", "expiry", "\0version"}
 
         run(main())
 

@@ -1,10 +1,16 @@
 """Two processes that open one new file at the same instant: what one has made meanwhile is not taken for somebody else's."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
-from understudy.runtime.stores.sqlite_tables import Tables
+from understudy.runtime.stores.sqlite.schema import prepare
+from understudy.runtime.stores.sqlite.state import MachineTime, State
+
+
+def make(connection):
+    prepare(connection, State(connection, MachineTime()))
 
 
 class Between:
@@ -18,9 +24,8 @@ class Between:
     def execute(self, statement, *args):
         if self._statement is not None and statement.startswith(self._statement):
             self._statement = None
-            other = sqlite3.connect(self._path, isolation_level=None, timeout=0.01)
-            Tables(other, None).prepare()
-            other.close()
+            with closing(sqlite3.connect(self._path, isolation_level=None, timeout=0.01)) as other:
+                make(other)
         return self._connection.execute(statement, *args)
 
     def __getattr__(self, name):
@@ -35,8 +40,8 @@ def test_tables_that_another_one_makes_meanwhile_are_known(tmp_path, statement):
     if statement == "SELECT count(*)":
         connection.execute("PRAGMA busy_timeout = 10")  # here the other one has to wait for us, and cannot
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            Tables(connection, None).prepare()
+            make(connection)
     else:
-        Tables(connection, None).prepare()
-        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (0,)
+        make(connection)
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
     connection.close()

@@ -40,7 +40,7 @@ def says(run, store_of):
 def test_a_folder_that_is_missing_is_told(says, tmp_path):
     path = tmp_path / "no such folder" / "runs.db"
     error = says(path, "SQLiteStore(", ".set of 'the key'", "there is no folder", "make it first")
-    assert isinstance(error.__cause__, sqlite3.OperationalError)
+    assert isinstance(error.__cause__, FileNotFoundError)
     path.parent.mkdir()
     with SQLiteStore(path) as store:
         asyncio.run(store.set("key", b"v"))
@@ -129,7 +129,7 @@ def test_a_full_disk_fails_those_that_need_room_and_nobody_else(run, path):
         async with SQLiteStore(path) as store:
             await store.set("small", b"v")
             await store.append("journal", [b"r"])
-            store._worker()._backend._tables.connection.execute("PRAGMA max_page_count = 40")
+            store._worker()._backend._opened.connection.execute("PRAGMA max_page_count = 40")
             calls = [
                 store.set("large", b"x" * 1_000_000),
                 store.set("other", b"w"),
@@ -198,7 +198,7 @@ def test_what_one_operation_cannot_do_fails_that_one_only(run, path):
         async with SQLiteStore(path) as store:
             await store.set("key", b"v")
             limit = sqlite3.SQLITE_LIMIT_LENGTH
-            store._worker()._backend._tables.connection.setlimit(limit, 100_000)
+            store._worker()._backend._opened.connection.setlimit(limit, 100_000)
             ended = await asyncio.gather(
                 *(store.set(f"key {number}", b"x" * (200_000 if number == 7 else 1)) for number in range(20)),
                 return_exceptions=True,
@@ -255,12 +255,17 @@ def test_the_file_is_in_order_after_everything(run, path):
                 await store.append(f"run {number % 7}", [b"r"] * (number % 3 + 1))
                 await store.set(f"run {number % 5}", b"v")
                 await store.delete(f"run {number % 4}")
-            left = await store.keys()
+                await store.keep_alive("me", 0.05, first=True)
+                await store.claim(f"run {number % 4}", "me")
+            await asyncio.sleep(0.1)
+            await store.claim("only a claim", "me") if await store.keep_alive("me", 30) else None
+            await store.revoke("me")
+            left = [*await store.keys(), "only a claim"]
             assert left
-            assert await store.prune(older_than=0) == len(left)
+            assert await store.prune(older_than=0) == len({*left, *(f"run {number}" for number in range(4))})
 
     run(main())
     file = sqlite3.connect(path)
     assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert [file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("entries", "contents", "records", "leases")] == [(0,)] * 4
+    assert [file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("items", "contents", "records", "owners", "claims")] == [(0,)] * 5
     file.close()

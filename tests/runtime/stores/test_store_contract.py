@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from understudy.runtime import JournalStore, Store, UsageError
+from understudy.runtime.errors import WriteRefused
+from understudy.runtime.stores import Append, Expect, Put
 
 AWKWARD = [
     "a",
@@ -71,7 +73,8 @@ def test_a_key_is_any_text_and_no_two_are_the_same(run, store):
         for index, key in enumerate(AWKWARD):
             await store.set(key, b"%d" % index)
             await store.append(key, [b"%d" % index])
-            assert await store.acquire(key, f"owner of {key}", 30)
+            assert await store.keep_alive(f"owner of {key}", 30, first=True)
+            assert await store.claim(key, f"owner of {key}")
         for index, key in enumerate(AWKWARD):
             assert await store.get(key) == b"%d" % index
             assert await store.read(key) == [b"%d" % index]
@@ -88,7 +91,8 @@ def test_a_long_key_is_a_key(run, store):
         key = "k" * 2048
         await store.set(key, b"v")
         await store.append(key, [b"r"])
-        assert await store.acquire(key, key, 30)
+        assert await store.keep_alive(key, 30, first=True)
+        assert await store.claim(key, key, former=key)
         assert (await store.get(key), await store.read(key), await store.holder(key)) == (b"v", [b"r"], key)
         assert await store.keys("k" * 2000) == [key]
 
@@ -131,11 +135,12 @@ def test_a_journal_of_many_records_comes_back_in_order(run, store):
     run(main())
 
 
-def test_deleting_a_key_deletes_its_value_and_its_journal_and_no_lease(run, store):
+def test_deleting_a_key_deletes_its_value_and_its_journal_and_no_claim(run, store):
     async def main():
         await store.set("key", b"v")
         await store.append("key", [b"r"])
-        assert await store.acquire("key", "me", 30)
+        assert await store.keep_alive("me", 30, first=True)
+        assert await store.claim("key", "me")
         await store.delete("key")
         assert (await store.get("key"), await store.read("key"), await store.keys()) == (None, [], [])
         assert await store.holder("key") == "me"
@@ -151,7 +156,8 @@ def test_keys_are_those_of_values_and_journals_each_once(run, store):
         await store.append("run:journal", [b"r"])
         await store.set("run:both", b"v")
         await store.append("run:both", [b"r"])
-        assert await store.acquire("run:lease", "me", 30)
+        assert await store.keep_alive("run:owner", 30, first=True)
+        assert await store.claim("run:claim", "run:owner")
         await store.set("other", b"v")
         assert await store.keys("run:") == ["run:both", "run:journal", "run:value"]
         assert await store.keys() == ["other", "run:both", "run:journal", "run:value"]
@@ -183,67 +189,80 @@ def test_one_of_several_creates_it(run, store):
     run(main())
 
 
-def test_a_lease_is_had_by_one_until_it_is_released(run, store):
+async def owners(store, *names, seconds=30):
+    for name in names:
+        assert await store.keep_alive(name, seconds, first=True)
+
+
+def test_a_key_is_had_by_one_until_it_is_released(run, store):
     async def main():
+        await owners(store, "a", "b")
         assert await store.holder("run") is None
-        assert await store.acquire("run", "a", 30) is True
-        assert await store.acquire("run", "b", 30) is False
-        assert await store.acquire("run", "a", 30) is True
+        first = await store.claim("run", "a")
+        assert await store.claim("run", "b") is None
+        second = await store.claim("run", "a")
         assert await store.holder("run") == "a"
-        await store.release("run", "b")
+        with pytest.raises(WriteRefused):
+            await store.commit(first, [], then="release")
         assert await store.holder("run") == "a"
-        await store.release("run", "a")
-        await store.release("run", "a")
+        await store.commit(second, [], then="release")
+        with pytest.raises(WriteRefused):
+            await store.commit(second, [], then="release")
         assert await store.holder("run") is None
-        assert await store.acquire("run", "b", 30) is True
+        assert await store.claim("run", "b")
 
     run(main())
 
 
-def test_one_of_several_acquires_it(run, store):
+def test_one_of_several_claims_it(run, store):
     async def main():
-        won = await asyncio.gather(*(store.acquire("run", f"owner {number}", 30) for number in range(SEVERAL)))
+        names = [f"owner {number}" for number in range(SEVERAL)]
+        await owners(store, *names)
+        won = [claim is not None for claim in await asyncio.gather(*(store.claim("run", name) for name in names))]
         assert sum(won) == 1
-        assert await store.holder("run") == f"owner {won.index(True)}"
+        assert await store.holder("run") == names[won.index(True)]
 
     run(main())
 
 
-def test_a_lease_expires(run, store, wait_until):
+def test_the_time_of_an_owner_is_over(run, store, wait_until):
     async def main():
-        assert await store.acquire("run", "a", 0.05)
-        assert await store.acquire("long", "a", 30)
-        await wait_until(lambda: store.acquire("run", "b", 30))
-        assert await store.holder("run") == "b"
-        assert await store.renew(["run", "long"], "a", 30) == ["long"]
+        await owners(store, "a", seconds=0.05)
+        await owners(store, "long", "b")
+        assert await store.claim("run", "a")
+        assert await store.claim("other", "long")
+        await wait_until(lambda: store.claim("run", "b"))
+        assert (await store.holder("run"), await store.holder("other")) == ("b", "long")
 
     run(main())
 
 
-def test_a_lease_that_has_expired_has_no_holder_and_is_not_renewed(run, store, wait_until):
+def test_an_owner_whose_time_is_over_has_nothing_and_is_prolonged_unless_it_was_pruned(run, store, wait_until):
     async def main():
-        assert await store.acquire("run", "a", 0.05)
+        await owners(store, "a", seconds=0.05)
+        assert await store.claim("run", "a")
 
         async def is_free():
             return await store.holder("run") is None
 
         await wait_until(is_free)
-        assert await store.renew(["run"], "a", 30) == []
+        await store.prune()
+        assert await store.keep_alive("a", 30) is False
         assert await store.holder("run") is None
-        await store.release("run", "a")
-        assert await store.acquire("run", "a", 30)
+        await owners(store, "a")
+        assert await store.claim("run", "a")
 
     run(main())
 
 
-def test_renewing_prolongs_what_is_ones_own(run, store, wait_until):
+def test_prolonging_one_owner_prolongs_no_other(run, store, wait_until):
     async def main():
-        assert await store.acquire("x", "me", 0.5)
-        assert await store.acquire("y", "me", 0.5)
-        assert await store.acquire("z", "you", 30)
-        assert await store.acquire("short", "me", 0.6)
-        assert sorted(await store.renew(["x", "z", "y", "nobody's"], "me", 30)) == ["x", "y"]
-        assert await store.renew([], "me", 30) == []
+        await owners(store, "me", "short", seconds=0.5)
+        await owners(store, "you")
+        for key, owner in (("x", "me"), ("y", "me"), ("z", "you"), ("short", "short")):
+            assert await store.claim(key, owner)
+        assert await store.keep_alive("me", 30) is True
+        assert await store.keep_alive("nobody", 30) is False
 
         async def short_is_free():
             return await store.holder("short") is None
@@ -254,13 +273,15 @@ def test_renewing_prolongs_what_is_ones_own(run, store, wait_until):
     run(main())
 
 
-def test_a_lease_is_no_key_and_keys_are_no_leases(run, store):
+def test_a_claim_is_no_key_and_keys_are_no_claims(run, store):
     async def main():
-        assert await store.acquire("run", "me", 30)
+        await owners(store, "me")
+        assert await store.claim("run", "me")
         assert await store.get("run") is None
         assert await store.create("run", b"v")
         await store.delete("run")
         assert await store.holder("run") == "me"
+        await store.commit(None, [Expect("run"), Expect("me")])
 
     run(main())
 
@@ -272,7 +293,8 @@ def test_what_has_not_been_written_for_long_is_pruned(run, store, wait_until):
         await store.append("old both", [b"r"])
         await store.set("old both", b"v")
         await store.set("kept", b"v")
-        assert await store.acquire("lease", "me", 30)
+        await owners(store, "me")
+        assert await store.claim("claim", "me")
         assert await store.prune() == 0
         assert await store.prune(older_than=60) == 0
         assert await store.keys() == ["kept", "old both", "old journal", "old value"]
@@ -283,7 +305,7 @@ def test_what_has_not_been_written_for_long_is_pruned(run, store, wait_until):
         assert await store.get("kept") == b"v"
         assert await store.read("old journal") == []
         assert await store.append("old journal", [b"new"]) == 1
-        assert await store.holder("lease") == "me"
+        assert await store.holder("claim") == "me"
         await asyncio.sleep(0.002)
         assert await store.prune(older_than=0) == 2
         assert await store.keys() == []
@@ -291,18 +313,22 @@ def test_what_has_not_been_written_for_long_is_pruned(run, store, wait_until):
     run(main())
 
 
-def test_leases_that_have_expired_can_be_pruned(run, store, wait_until):
+def test_claims_of_owners_that_are_gone_can_be_pruned_but_not_those_of_keys_that_are_there(run, store, wait_until):
     async def main():
-        assert await store.acquire("run", "a", 0.05)
-        assert await store.acquire("other", "a", 30)
+        await owners(store, "a", seconds=0.3)
+        await owners(store, "b")
+        assert await store.claim("run", "a")
+        assert await store.claim("there", "a", [Put("there", b"v")])
+        assert await store.claim("other", "b")
 
         async def is_free():
             return await store.holder("run") is None
 
         await wait_until(is_free)
-        await store.prune()
-        assert await store.holder("other") == "a"
-        assert await store.acquire("run", "b", 30)
+        assert await store.prune() == 1
+        assert await store.holder("other") == "b"
+        assert (await store.claim("run", "b")).attempts == 1
+        assert (await store.claim("there", "b")).attempts == 2
 
     run(main())
 
@@ -314,7 +340,7 @@ def test_it_lives_as_long_as_it_is_open(run, store):
             await store.set("key", b"v")
         await store.aclose()
         store.close()
-        for call in (store.get("key"), store.set("key", b"v"), store.prune(), store.renew(["key"], "me", 1)):
+        for call in (store.get("key"), store.set("key", b"v"), store.prune(), store.keep_alive("me", 1), store.claim("key", "me"), store.orphans()):
             with pytest.raises(UsageError, match="closed"):
                 await call
 
@@ -335,19 +361,21 @@ WRONG = {
     "read": [("",), ("k", -1), ("k", 1.0), ("k", True), ("k", "1"), ("k", 2**63)],
     "keys": [(None,), (b"p",)],
     "create": [("", b""), ("k", "text")],
-    "acquire": [
-        ("", "me", 1),
-        ("k", "", 1),
-        ("k", None, 1),
-        ("k", "me", 0),
-        ("k", "me", -1),
-        ("k", "me", float("nan")),
-        ("k", "me", float("inf")),
-        ("k", "me", "1"),
-        ("k", "me", True),
+    "keep_alive": [
+        ("", 1),
+        (None, 1),
+        ("me" * 2000, 1),
+        ("me", 0),
+        ("me", -1),
+        ("me", float("nan")),
+        ("me", float("inf")),
+        ("me", "1"),
+        ("me", True),
     ],
-    "renew": [("k", "me", 1), (["k", ""], "me", 1), ([1], "me", 1), (["k"], "", 1), (["k"], "me", 0)],
-    "release": [("", "me"), ("k", ""), ("k", 1)],
+    "revoke": [("",), (1,), ("k" * 2049,)],
+    "claim": [("", "me"), ("k", ""), ("k", None), ("k", "me", ["write"])],
+    "commit": [(None, [Put("", b"")]), (None, [None]), (None, [Append("k", (None,), 0)])],
+    "orphans": [(None,), (b"p",), ("", 0), ("", True), ("", "1")],
     "holder": [("",), (1,)],
     "prune": [(-1,), ("1",), (float("nan"),)],
 }

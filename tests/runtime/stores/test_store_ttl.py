@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from understudy.runtime import MemoryStore
+from understudy.runtime.stores import Expect, Put
 
 SHORT = 0.4
 WITH_A_WORKER = pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
@@ -85,13 +86,17 @@ def test_each_key_lives_as_long_as_its_writer_has_said(run, store_of, kind):
     run(main())
 
 
-def test_leases_have_their_own_time(run, store_of, store_kind):
+def test_owners_and_claims_have_their_own_time(run, store_of, store_kind):
     store = store_of(store_kind, ttl=0.05)
 
     async def main():
-        assert await store.acquire("run", "me", 60)
+        assert await store.keep_alive("me", 60, first=True)
+        claim = await store.claim("run", "me", [Put("run", b"v")])
         await asyncio.sleep(0.1)
-        assert await store.holder("run") == "me"
+        assert (await store.holder("run"), await store.get("run")) == ("me", None)
+        await store.commit(claim, [Expect("run"), Put("run", b"w", 60)])
+        await asyncio.sleep(0.1)
+        assert await store.get("run") == b"w"
 
     run(main())
 
@@ -102,13 +107,16 @@ def test_in_memory_time_is_what_it_is_told(run):
 
     async def main():
         await store.set("key", b"v")
-        assert await store.acquire("run", "a", 5)
+        assert await store.keep_alive("a", 5, first=True)
+        assert await store.claim("run", "a")
         time.now += 5
         assert await store.holder("run") is None
-        assert await store.acquire("run", "b", 5)
+        assert await store.keep_alive("b", 5, first=True)
+        assert await store.claim("run", "b")
+        assert await store.keep_alive("a", 60)
         time.now += 4.9
         assert await store.get("key") == b"v"
-        assert not await store.acquire("run", "a", 5)
+        assert await store.claim("run", "a") is None
         time.now += 0.1
         assert await store.get("key") is None
         assert await store.keys() == []

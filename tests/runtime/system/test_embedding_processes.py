@@ -63,6 +63,12 @@ def test_a_script_whose_actors_still_do_something_ends_by_itself(name, last):
     assert done.stdout.count("waiting") == done.stdout.count("interrupted")
 
 
+def test_a_script_whose_actors_have_used_asyncios_own_threads_ends_without_a_word():
+    done = run_program("script", "start_and_delegate", "return")
+    assert (done.returncode, done.stdout) == (0, "DONE\n")
+    assert complaints(done) == []
+
+
 def test_a_script_that_forgets_to_leave_its_system_ends_by_itself():
     done = run_program("script", "run_forgotten", "return")
     assert done.returncode == 0, done.stderr

@@ -188,7 +188,7 @@ def test_leaving_does_not_wait_for_a_function_that_has_not_begun():
         begun.set()
         gate.wait(10)
 
-    with ActorSystem.in_thread(worker_threads=1) as system:
+    with ActorSystem.in_thread(worker_threads=1, stop_timeout=0.05) as system:
         ref = system.spawn(Runner)
         future = ref.ask([hold, lambda: later.append("ran")], block=False)
         assert begun.wait(5)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import StoreError, UsageError, WriteRefused
-from .arguments import span, time_to_live
-from .sqlite_files import Proofs, Replaced, Watch, make_file
-from .sqlite_owners import NeedsToWrite, Owners
-from .sqlite_schema import Foreign, Newer, look, prepare
-from .sqlite_state import MachineTime, State
-from .sqlite_tables import Tables
-from .store_thread import WRITES, Operation, Trouble
-from .threaded_store import DrivenStore
+from ...errors import StoreError, UsageError, WriteRefused
+from ..arguments import span, time_to_live
+from ..store_thread import WRITES, Operation, Trouble
+from ..threaded_store import DrivenStore
+from .files import Proofs, Replaced, Watch, make_file
+from .owners import NeedsToWrite, Owners
+from .schema import Foreign, Newer, look, prepare
+from .state import MachineTime, State
+from .tables import Tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SQLiteStore"]
 
 _IN_MEMORY: Final = ":memory:"
+_OWN: Final = 0o600  # what the user of this process has to be allowed
 _PAUSE: Final = 0.01  # seconds between two attempts at what SQLite does not wait for by itself
 
 _ADVICE: Final = {
@@ -53,8 +54,9 @@ class SQLiteStore(DrivenStore):
     """A store in a file, which is made when it is first used; its folder has to be there.
 
     `ttl`: the seconds for which a key is there after it was last written; None: for ever. `busy_timeout`: the seconds to wait for another process that is
-    writing. `mode`: the permissions of the files that it makes, beside the database as well: its owner's alone. What was answered survives the end of the process; of what was written right before the machine itself went down, the last may be missing, but
-    never a part of an operation. `":memory:"` is a database of this process that is gone when the store is closed.
+    writing. `mode`: the permissions of the files that it makes, those beside the database as well. What was answered survives the end of the process; of what
+    was written right before the machine itself went down, the last may be missing, but never a part of an operation. `":memory:"` is a database of this process
+    that is gone when the store is closed.
 
     Owners are timed by the clock of the machine's start, which counts the time that it was suspended (on Linux; elsewhere by the clock that never goes back,
     and where a start of the machine has no name, one of before may seem alive for as long as its owner had asked for). An owner whose process has ended is
@@ -76,7 +78,7 @@ class SQLiteStore(DrivenStore):
         if not isinstance(name, str) or not name or "\0" in name:
             msg = f"SQLiteStore: path={path!r} is no path of a file; give a text or a Path."
             raise UsageError(msg)
-        if not isinstance(mode, int) or isinstance(mode, bool) or mode & ~0o777 or mode & 0o600 != 0o600:
+        if not isinstance(mode, int) or isinstance(mode, bool) or mode & ~0o777 or ~mode & _OWN:
             msg = f"SQLiteStore: mode={mode!r} are no permissions with which it could read and write its files; give such as 0o600 or 0o660."
             raise UsageError(msg)
         self._path = name if name == _IN_MEMORY else str(Path(name).absolute())

@@ -10,14 +10,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from ..errors import StoreError, UsageError
-from .arguments import time_to_live
-from .redis_layout import Newer, prepare
-from .redis_scripts import BATCH
-from .redis_searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS
-from .redis_wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
-from .store_thread import Operation, Trouble
-from .threaded_store import DrivenStore
+from ...errors import StoreError, UsageError
+from ..arguments import time_to_live
+from ..store_thread import Operation, Trouble
+from ..threaded_store import DrivenStore
+from .layout import Newer, prepare
+from .scripts import BATCH
+from .searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
+from .wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
 
 __all__ = ["RedisStore"]
 
@@ -74,9 +74,9 @@ class RedisStore(DrivenStore):
     which a key is there after it was last written; None: for ever. When the server is away, what is asked waits for it for some seconds.
 
     Owners live by the server's clock. Nothing in a Redis proves that a process has ended: what a dead one had is free when its time is over, or when it is
-    revoked. A server that was emptied, or has lost its newest writes, does not know the owner, the claim or the journal's position that a write names, and refuses
-    it. `maxmemory-policy` has to be `noeviction`: what the server throws away by itself is lost; one that has no room left takes an operation as a whole or not
-    at all, and lets owners live on.
+    revoked. A server that was emptied, or has lost its newest writes, does not know the owner, the claim or the journal's position that a write names, and
+    refuses it. `maxmemory-policy` has to be `noeviction`: what the server throws away by itself is lost. One that has no room left takes an operation as a
+    whole or not at all, and lets owners live on.
     """
 
     def __init__(self, url: str = "redis://localhost:6379/0", *, prefix: str = "understudy:", ttl: float | None = None) -> None:
@@ -172,10 +172,7 @@ class _Server:
         if not commands:
             return []
         if len(commands) == 1:  # a pipeline of one takes longer
-            try:
-                answers = [client.execute_command(*commands[0])]
-            except Exception as error:  # noqa: BLE001 -- looked at below
-                answers = [error]
+            answers = [_answer(client, *commands[0])]
         else:
             pipeline = client.pipeline(transaction=False)
             for command in commands:
@@ -183,9 +180,9 @@ class _Server:
             answers = pipeline.execute(raise_on_error=False)
         for index, answer in enumerate(answers):
             if _is(answer, "NoScriptError"):  # the server was started again, or has never seen it
-                answers[index] = client.execute_command("EVAL", BATCH, *commands[index][2:])
-            elif isinstance(answer, Exception) and self.judge(answer) is not Trouble.OPERATION:
-                raise answer
+                answers[index] = _answer(client, "EVAL", BATCH, *commands[index][2:])
+            if isinstance(answers[index], Exception) and self.judge(answers[index]) is not Trouble.OPERATION:
+                raise answers[index]
         return answers
 
     # ---- writes
@@ -254,6 +251,9 @@ class _Server:
             last, more = client.execute_command("EVAL", PRUNE_CLAIMS, 0, self._prefix, start, AT_ONCE)
             gone += more
             start = b"(" + last
+        place = 0
+        while place >= 0:
+            place = client.execute_command("EVAL", PRUNE_OWNERS, 0, self._prefix, place, AT_ONCE)
         return gone
 
 
@@ -287,6 +287,13 @@ def _without_secrets(url: str) -> str:
 def _is(error: object, name: str) -> bool:
     """Whether it is of the client's class of that name, which is not imported for that."""
     return isinstance(error, Exception) and any(cls.__name__ == name and cls.__module__.startswith("redis.") for cls in type(error).__mro__)
+
+
+def _answer(client: _Client, *words: object) -> Any:
+    try:
+        return client.execute_command(*words)
+    except Exception as error:  # noqa: BLE001 -- the caller looks at what it is
+        return error
 
 
 def _says(answer: object, word: str) -> bool:

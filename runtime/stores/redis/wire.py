@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import WriteRefused
+from ...errors import WriteRefused
 
 if TYPE_CHECKING:
-    from .store_thread import Operation
-    from .threaded_store import EncodedWrite
+    from ..store_thread import Operation
+    from ..threaded_store import EncodedWrite
 
 __all__ = ["FAILED", "REFUSED", "answer_of", "behind", "milliseconds", "refusal", "words_of"]
 

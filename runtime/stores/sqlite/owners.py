@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .sqlite_tables import IS_THERE, behind, refused
+from .tables import IS_THERE, behind, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .sqlite_files import Proofs
-    from .sqlite_state import State
-    from .sqlite_tables import Tables
-    from .threaded_store import EncodedWrite
-    from .writes import Ending
+    from ..threaded_store import EncodedWrite
+    from ..writes import Ending
+    from .files import Proofs
+    from .state import State
+    from .tables import Tables
 
 __all__ = ["NeedsToWrite", "Owners"]
 

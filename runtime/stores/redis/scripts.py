@@ -1,10 +1,12 @@
 """What runs inside of Redis for a `RedisStore`: a batch of operations as one step.
 
-All of a store's keys begin with its root, which is its prefix and a NUL: no prefix has one, so no two roots begin alike. Of each key there is `v:` with its value
-and `j:` with its journal. `keys` has all keys, sorted as texts; `times` when each was written, and `expiry` when it ends, in milliseconds of the server's clock.
+All of a store's keys begin with its root, which is its prefix and a NUL: no prefix has one, so no two roots begin alike. Of each key there is `v:` with its
+value and `j:` with its journal. `keys` has all keys, sorted as texts; `times` when each was written, and `expiry` when it ends, in milliseconds of the
+server's clock.
 
-`o:` is there as long as an owner is alive, and for `GRACE` longer; `c:` is a claim: its owner, its epoch, how often it was taken; `claims` has the keys of all.
-`epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose answer was lost is not done twice.
+`o:` is there as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the oldest first. `c:` is a claim: its owner, its epoch, how often
+it was taken; `claims` has the keys of all. `epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose
+answer was lost is not done twice.
 
 Owns: how values, journals, owners and claims are written. It knows nothing of the client.
 """
@@ -26,7 +28,7 @@ COMMON: Final = (
     f"""
 local GRACE, LAYOUT = {GRACE}, '{LAYOUT}'
 """
-    + """
+    """
 local p = ARGV[1]
 local root = p .. '\\0'
 local clock = redis.call('TIME')
@@ -93,11 +95,11 @@ local function check(at, last)
 end
 """
 
-# The server refuses a script's first write, if any, for want of memory, for a disk that is full, or because it is a replica; when one was taken, it takes all the
-# others. So an operation is written as a whole or not at all, if nothing of it can fail for other reasons: what could was looked at before.
+# The server refuses a script's first write, if any, for want of memory, for a disk that is full, or because it is a replica; when one was taken, it takes all
+# the others. So an operation is written as a whole or not at all, if nothing of it can fail for other reasons: what could was looked at before.
 _WRITES: Final = """
-local function written(key, ms)
-  redis.call('ZADD', root .. 'keys', 0, key)
+local function written(key, ms, listed)
+  if not listed then redis.call('ZADD', root .. 'keys', 0, key) end
   redis.call('ZADD', root .. 'times', now, key)
   local value, journal = root .. 'v:' .. key, root .. 'j:' .. key
   if ms > 0 then
@@ -115,7 +117,7 @@ local function push(key, first, last)
   for start = first, last, 1000 do
     held = redis.call('RPUSH', root .. 'j:' .. key, unpack(ARGV, start, math.min(start + 999, last)))
   end
-  if held then written(key, ttl) end
+  if held then written(key, ttl, held > last - first + 1) end
   return held
 end
 
@@ -173,12 +175,17 @@ function operations.keep_alive(at)
   living[owner] = nil
   if ARGV[at + 2] == '0' then return redis.call('PEXPIRE', root .. 'o:' .. owner, ms) end
   redis.call('SET', root .. 'o:' .. owner, 1, 'PX', ms)
+  for _, known in ipairs(redis.call('ZRANGE', root .. 'owners', 0, 9)) do  -- each process adds one: the oldest that are gone make room
+    if redis.call('EXISTS', root .. 'o:' .. known) == 0 then redis.call('ZREM', root .. 'owners', known) end
+  end
+  redis.call('ZADD', root .. 'owners', now, owner)
   return 1
 end
 
 function operations.revoke(at)
   living[ARGV[at]] = nil
   redis.call('DEL', root .. 'o:' .. ARGV[at])
+  redis.call('ZREM', root .. 'owners', ARGV[at])
   return 1
 end
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..errors import WriteRefused
+from ...errors import WriteRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .sqlite_state import State
-    from .threaded_store import EncodedWrite
+    from ..threaded_store import EncodedWrite
+    from .state import State
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from .redis_scripts import COMMON
+from .scripts import COMMON
 
-__all__ = ["AT_ONCE", "HOLDER", "KEYS", "ORPHANS", "PRUNE", "PRUNE_CLAIMS"]
+__all__ = ["AT_ONCE", "HOLDER", "KEYS", "ORPHANS", "PRUNE", "PRUNE_CLAIMS", "PRUNE_OWNERS"]
 
 AT_ONCE: Final = 1000
 
@@ -64,7 +64,7 @@ return gone
 """
 )
 
-# prefix; from where on, as above; how many at most. Returns as ORPHANS the last key that was looked at; and how many claims of nothing, by no living owner, went.
+# prefix; from where on, as above; how many at most. Returns the last key, as ORPHANS; and how many claims went: of nothing, and by no living owner.
 PRUNE_CLAIMS: Final = (
     COMMON
     + """
@@ -74,5 +74,23 @@ for _, key in ipairs(keys) do
   if redis.call('EXISTS', root .. 'v:' .. key, root .. 'j:' .. key) == 0 and unclaim_if_dead(key) then gone = gone + 1 end
 end
 return {#keys == most and keys[most] or '', gone}
+"""
+)
+
+# prefix; at which place of all owners to begin; how many at most. Forgets those whose time is over. Returns where to go on, or -1.
+PRUNE_OWNERS: Final = (
+    COMMON
+    + """
+local start, most, stay = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
+local owners = redis.call('ZRANGE', root .. 'owners', start, start + most - 1)
+for _, owner in ipairs(owners) do
+  if alive(owner) then
+    stay = stay + 1
+  else
+    redis.call('DEL', root .. 'o:' .. owner)
+    redis.call('ZREM', root .. 'owners', owner)
+  end
+end
+return #owners == most and start + stay or -1
 """
 )

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from .redis_scripts import COMMON, LAYOUT
-from .redis_searches import AT_ONCE
+from .scripts import COMMON, LAYOUT
+from .searches import AT_ONCE
 
 __all__ = ["Newer", "prepare"]
 
@@ -44,11 +44,11 @@ if not moving then
   for index, kind in pairs(found) do
     if kind == 'zset' then
       redis.call('RENAME', p .. index, root .. 'moving:' .. index)
-      redis.call('SET', root .. 'former', 1)
     end
     if kind ~= 'string' then redis.call('SET', p .. index, TAKEN) end
   end
 end
+if said == '1' or found.keys == 'zset' then redis.call('SET', root .. 'former', 1) end  -- there may be leases, which no index names
 if said ~= LAYOUT then redis.call('SET', p .. 'version', LAYOUT) end
 
 local function move(kind, key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .sqlite_state import STATE, State
+from .state import STATE, State
 
 if TYPE_CHECKING:
     import sqlite3

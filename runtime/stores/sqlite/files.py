@@ -99,7 +99,7 @@ class Proofs:
             return False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look at once do not disturb each other
-            return str(os.fstat(descriptor).st_ino) == inode == str(os.stat(self._beside + name).st_ino)
+            return str(os.fstat(descriptor).st_ino) == inode == str(Path(self._beside + name).stat().st_ino)
         except OSError:
             return False
         finally:
@@ -111,7 +111,7 @@ class Proofs:
             self._gone.append(name)
 
     def sweep(self, known: set[str]) -> None:
-        """Remove, when the transaction is done, the files of ended processes that belong to no owner. Files are made in transactions that write: here, none is."""
+        """Remove, when the transaction is done, the files of ended processes that belong to no owner. It is one that writes, as those that make files are."""
         if self._beside is None:
             return
         folder, begin = Path(self._beside).parent, Path(self._beside).name
@@ -134,7 +134,7 @@ class Proofs:
                 self._drop(owner)
             # That of an owner which lives elsewhere, and was revoked, is removed there.
             with suppress(OSError):
-                if self.is_dead(name, str(os.stat(f"{self._beside}{name}").st_ino)):
+                if self.is_dead(name, str(Path(f"{self._beside}{name}").stat().st_ino)):
                     self._remove(name)
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ def _make(path: str, mode: int) -> int:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        found = os.stat(path)  # noqa: PTH116 -- after each transaction: three times as fast
     except OSError:
         return None
     return found.st_dev, found.st_ino

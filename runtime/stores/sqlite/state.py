@@ -13,15 +13,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..clock import boottime
+from ...clock import boottime
 
 if TYPE_CHECKING:
     import sqlite3
 
 __all__ = ["STATE", "MachineTime", "State"]
 
-STATE: Final = (
-    """CREATE TABLE state (
+STATE: Final = """CREATE TABLE state (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         epoch INTEGER NOT NULL,
         time REAL NOT NULL,
@@ -29,7 +28,6 @@ STATE: Final = (
         wall REAL NOT NULL,
         boot TEXT NOT NULL
     )"""
-)
 """`time` is what the store's time was when the other three were read."""
 
 _SAVED_EVERY: Final = 60.0  # seconds: a step of the clock on the wall counts after a restart only if it was later than this before
@@ -82,9 +80,7 @@ class State:
     def begin(self, *, writing: bool) -> None:
         """Read it, when a transaction has begun; not before, because that may have waited for others."""
         self.writing = writing
-        epoch, then, boottime_then, wall_then, boot = self._saved = self.connection.execute(
-            "SELECT epoch, time, boottime, wall, boot FROM state"
-        ).fetchone()
+        epoch, then, boottime_then, wall_then, boot = self._saved = self.connection.execute("SELECT epoch, time, boottime, wall, boot FROM state").fetchone()
         self.epoch, self.machine = epoch, self._source.boottime()
         passed = self.machine - boottime_then
         if passed < 0 or self.is_over(boot):

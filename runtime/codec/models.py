@@ -1,0 +1,124 @@
+"""Pydantic models: how their instances are taken apart and made again.
+
+A model is `[mark, values of its fields…, names of those that were given, what it has beyond its fields, its private attributes]`. Up to the version before
+this one it had the mark of other classes and no private attributes, and its validators made it; that form is read as this one is.
+
+Owns: `Model`. It must never validate: validators may change what they are given, and did so when the value was made; `model_post_init` and the factories of
+defaults do not run again either.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from ..errors import CheckpointError
+from .builtin import MODEL, Encoder
+from .kinds import UNSET, RegisteredType, beside
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["Model", "is_model"]
+
+_OLD: Final = 2
+_PRESENT: Final = 3
+
+
+def is_model(cls: type) -> TypeGuard[type[BaseModel]]:
+    """Whether it is a pydantic model. Where pydantic has not been imported there are none."""
+    pydantic = sys.modules.get("pydantic")
+    base = getattr(pydantic, "BaseModel", None) if pydantic is not None else None
+    return isinstance(base, type) and issubclass(cls, base) and cls is not base
+
+
+class Model(RegisteredType):
+    __slots__ = ("_known",)
+
+    cls: type[BaseModel]
+    code = MODEL
+
+    def __init__(self, cls: type[BaseModel], name: str) -> None:
+        super().__init__(cls, name, tuple(cls.__pydantic_fields__))
+        self._known = frozenset(self.names)
+
+    def encoder(self) -> Encoder:
+        ext, names = self.ext, self.names
+
+        def encode(value: BaseModel) -> list[object]:
+            held, private = value.__dict__, value.__pydantic_private__
+            if len(held) != len(names):
+                self._check_held(held)
+            if self.cls.__private_attributes__:
+                self._check_private(private)
+            return [ext, *[held[name] for name in names], sorted(value.__pydantic_fields_set__), value.__pydantic_extra__ or None, private]
+
+        return encode
+
+    def _check_held(self, held: dict[str, object]) -> None:
+        more = beside(self.cls, held, self._known)
+        if more:
+            msg = f"{self.name} holds {next(iter(more))!r}, which is neither a field nor a private attribute."
+            raise CheckpointError(msg)
+
+    def _check_private(self, private: dict[str, Any] | None) -> None:
+        """One that has a default would get it back."""
+        for name, attribute in self.cls.__private_attributes__.items():
+            if (private is None or name not in private) and (attribute.default_factory is not None or not _is_undefined(attribute.default)):
+                msg = f"{self.name} has lost its private attribute {name!r}."
+                raise CheckpointError(msg)
+
+    def parts(self, value: object) -> Iterator[tuple[str, object]]:
+        held = vars(value)
+        yield from ((f".{name}", held.get(name, UNSET)) for name in self.names)
+        for more in (getattr(value, "__pydantic_extra__", None), getattr(value, "__pydantic_private__", None)):
+            yield from ((f".{name}", item) for name, item in (more or {}).items())
+
+    def make(self, values: dict[str, object], extra: list[object]) -> object:
+        given, more, private = self._shape(extra)
+        if len(values) != len(self.names):
+            self._add_missing(values)
+        for name in self.cls.__private_attributes__.keys() - private.keys():
+            attribute = self.cls.__private_attributes__[name]
+            default = attribute.get_default() if attribute.default_factory is None else attribute.default_factory()  # type: ignore[call-arg]  # none takes any
+            if not _is_undefined(default):
+                private[name] = default
+        made: object = object.__new__(self.cls)
+        object.__setattr__(made, "__dict__", values)
+        object.__setattr__(made, "__pydantic_fields_set__", set(given))
+        object.__setattr__(made, "__pydantic_extra__", more if self.cls.model_config.get("extra") == "allow" else None)
+        object.__setattr__(made, "__pydantic_private__", private if self.cls.__private_attributes__ else None)
+        return made
+
+    def _add_missing(self, values: dict[str, object]) -> None:
+        """Fields that the class has got since the bytes were written."""
+        for name, item in self.cls.__pydantic_fields__.items():
+            if name not in values:
+                if item.is_required():
+                    msg = f"{self.name} needs a field {name!r}, which the bytes do not have."
+                    raise CheckpointError(msg)
+                values[name] = item.get_default(call_default_factory=True, validated_data=values)
+
+    def _shape(self, extra: list[object]) -> tuple[list[str], dict[str, object], dict[str, object]]:
+        given, more, private = extra if len(extra) == _PRESENT else (*extra, None) if len(extra) == _OLD else (None, None, None)
+        if type(given) is not list or not all(type(name) is str for name in given) or not _is_table(more) or not _is_table(private):
+            msg = f"{self.name} is not written as a model is."
+            raise CheckpointError(msg)
+        more, private = more or {}, private or {}
+        if more and self.cls.model_config.get("extra") != "allow":
+            msg = f"{self.name} has no field {next(iter(more))!r}, but the bytes have."
+            raise CheckpointError(msg)
+        unknown = private.keys() - self.cls.__private_attributes__.keys()
+        if unknown or self._known & more.keys():
+            msg = f"{self.name} names fields that it does not have, or has twice."
+            raise CheckpointError(msg)
+        return given, more, private
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, object] | None]:
+    return value is None or (type(value) is dict and all(type(name) is str for name in value))
+
+
+def _is_undefined(value: object) -> bool:
+    return type(value).__name__ == "PydanticUndefinedType"

@@ -1,0 +1,140 @@
+"""What cannot be written: whether there is something, where in a value it is, and what to do.
+
+Owns: the messages of refusals, and the search for what msgpack writes without asking, in a form that would come back as something else.
+It must never be on the way of what can be written, but for a value whose bytes look as if there were something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final, TypeAlias
+
+from msgpack import ExtType, Timestamp  # type: ignore[import-untyped]  # it has no stubs
+
+from ..data import chat, events
+from ..errors import CheckpointError
+from .collisions import checked_keys, collide
+from .kinds import UNSET
+from .registered import Registry
+
+__all__ = ["DEEPEST", "is_strange", "refusal"]
+
+DEEPEST: Final = 200
+
+_NATIVE: Final = frozenset((type(None), bool, int, float, str, bytes, list, dict))
+_SCALARS: Final = frozenset((type(None), bool, int, float, str, bytes))
+_CONTAINERS: Final = frozenset((list, tuple, set, frozenset))
+# What msgpack writes by itself, in a form that gives something else.
+_STRANGE: Final = frozenset((bytearray, memoryview, ExtType, Timestamp))
+_AS_BYTES: Final = "it would come back as bytes; write bytes(...) if that will do."
+_Getter: TypeAlias = Callable[[Any], Collection[object]]
+
+
+def _of_event(event: events.AgentEvent) -> Collection[object]:
+    if event.custom_output is None and event.action is None:
+        return _of_message(event.message)
+    return event.message, event.custom_output, event.action
+
+
+def _of_message(message: chat.Message | None) -> Collection[object]:
+    return () if message is None or type(message.content) is str else message.content
+
+
+# What may be in the fields of the most frequent classes: their other fields are texts and numbers.
+_LOOSE: Final[dict[type, _Getter]] = {
+    events.AgentEvent: _of_event,
+    chat.Message: _of_message,
+    **dict.fromkeys((chat.MessageDelta, chat.ToolCall, chat.ToolCallDelta, chat.Usage), lambda _value: ()),
+}
+
+
+def is_strange(values: Collection[object], registry: Registry) -> bool:
+    """Whether msgpack has written something without asking that would come back as something else, or not in time."""
+    kinds = set(map(type, values))
+    if not kinds.isdisjoint(_STRANGE):
+        return True
+    return not kinds <= _SCALARS and any(_has_strange(value, registry) for value in values if type(value) not in _SCALARS)
+
+
+def _has_strange(value: object, registry: Registry) -> bool:
+    kind = type(value)
+    getter = _LOOSE.get(kind)
+    if getter is not None:
+        inner = getter(value)
+        return bool(inner) and is_strange(inner, registry)
+    if isinstance(value, dict):
+        return collide(value) or is_strange(value.values(), registry) or is_strange(value, registry)
+    if kind in _CONTAINERS:
+        return is_strange(value, registry)  # type: ignore[arg-type]  # it is one of those
+    entry = registry.entries.get(kind)
+    return entry is not None and is_strange([part for _, part in entry.parts(value)], registry)
+
+
+def refusal(value: object, error: Exception, registry: Registry) -> CheckpointError:
+    """What says what could not be written, and where it is."""
+    why = str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
+    root = type(value).__qualname__ if type(value) in registry.entries else "value"
+    path, told = _trouble(value, root, {}, registry) or (root, f"cannot be written: {why}")
+    refused = CheckpointError(f"{path} {told}")
+    refused.path = path
+    return refused
+
+
+def _trouble(value: object, path: str, above: dict[int, str], registry: Registry) -> tuple[str, str] | None:
+    """The first thing in the value that cannot be written: where it is, and why. Goes no deeper than the bound."""
+    kind = type(value)
+    if value is UNSET:
+        return path, "is not set, so that the value could not be made again as it is."
+    entry = registry.entries.get(kind)
+    if kind in _STRANGE or (kind not in _NATIVE and kind not in registry.encoders and not isinstance(value, BaseException)):
+        name = kind.__qualname__
+        advice = _ADVICE.get(kind) or _of_builtin(kind, registry) or f"register_type({name}), or leave it out."
+        return path, f"is a {name}, which is not registered: {advice}"
+    if id(value) in above:
+        return path, f"is {above[id(value)]} again: a value that holds itself cannot be written."
+    if len(above) >= DEEPEST + 1:
+        return f"{path[:200]}…", f"is nested more than {DEEPEST} levels deep."
+    above[id(value)] = path
+    for step, part in entry.parts(value) if entry is not None else _items(value):
+        found = _trouble(part, path + step, above, registry)
+        if found is not None:
+            return found
+    del above[id(value)]
+    try:
+        if isinstance(value, dict | set | frozenset):
+            checked_keys(value)
+        elif kind in registry.encoders:
+            registry.encoders[kind](value)
+    except Exception as error:  # noqa: BLE001 -- a user's class may raise anything
+        return path, f"cannot be written: {error if isinstance(error, CheckpointError) else f'{type(error).__name__}: {error}'}"
+    return None
+
+
+def _of_builtin(kind: type, registry: Registry) -> str | None:
+    """What to do about a subclass of something that is written without its class."""
+    base = next((known for known in kind.__mro__[1:] if known in _NATIVE or known in registry.encoders), None)
+    if base is None or hasattr(kind, "__members__") or hasattr(kind, "_fields"):
+        return None
+    return f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will do."
+
+
+def _items(value: object) -> Iterator[tuple[str, object]]:
+    if type(value) is list or type(value) is tuple:
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    elif type(value) is set or type(value) is frozenset:
+        yield from (("{…}", item) for item in value)
+    elif type(value) is dict:
+        for key, item in value.items():
+            yield (".keys()", key)
+            yield (f"[{key!r:.80}]", item)
+    elif (zone := getattr(value, "tzinfo", None)) is not None:
+        yield (".tzinfo", zone)
+
+
+_ADVICE: Final = {
+    type(refusal): "functions cannot be written; keep a name instead.",
+    type: "classes cannot be written; keep a name instead.",
+    bytearray: _AS_BYTES,
+    memoryview: _AS_BYTES,
+    **dict.fromkeys((ExtType, Timestamp), "it is a part of the format; keep what it stands for."),
+}

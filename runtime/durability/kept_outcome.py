@@ -1,0 +1,104 @@
+"""How a run has ended, as it is kept in a store for callers that ask for it later, or from another process.
+
+Owns: the form of it. What cannot be written (an output of a type that is not registered) is kept as its text. It must never reach a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..codec.packing import pack, unpack
+from ..data.chat import Message, Usage
+from ..data.events import AgentEvent, Interrupted
+from ..data.run_result import RunResult, RunStatus
+from ..errors import CheckpointError, UnderstudyError, text_of
+
+__all__ = ["belongs_to", "pack_outcome", "read_outcome"]
+
+_FORMAT: Final = 1
+
+
+def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: bool) -> bytes:  # noqa: A002 -- what it is
+    """`root` and `input` tell the run from another one that a caller gives the same id.
+
+    `journaled`: whether a journal has the events, but for those that are shown after the last save.
+    """
+    events = tuple(event for event in result.events if type(event.action) is Interrupted or not event.invocation_id) if journaled else result.events
+    said: dict[str, Any] = {
+        "outcome": _FORMAT,
+        "root": root,
+        "input": input,
+        "status": result.status.value,
+        "error": result.error,
+        "message": result.final_message,
+        "output": result.final_output,
+        "interrupts": result.interrupts,
+        "usage": result.usage,
+        "values": result.session_values,
+        "agent": result.last_agent,
+        "events": events,
+    }
+    try:
+        return pack(said)
+    except CheckpointError:
+        plain: dict[str, Callable[[Any], object]] = {"error": _as_text, "output": str, "values": _packable, "events": _packable_events}
+        return pack({key: value if value is None or key not in plain or _fits(value) else plain[key](value) for key, value in said.items()})
+
+
+def _as_text(error: Exception) -> Exception:
+    return UnderstudyError(f"{type(error).__name__}: {text_of(error)}")
+
+
+def _packable(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if _fits(value)}
+
+
+def _packable_events(events: tuple[AgentEvent, ...]) -> tuple[AgentEvent, ...]:
+    return tuple(event for event in events if _fits(event))
+
+
+def _fits(value: object) -> bool:
+    try:
+        pack(value)
+    except CheckpointError:
+        return False
+    return True
+
+
+def read_outcome(run_id: str, data: bytes, events: tuple[AgentEvent, ...]) -> RunResult:
+    """The result of a run. `events` are those of its journal, if it has one. Raises `CheckpointError`."""
+    said: Any = unpack(data)
+    try:
+        if said["outcome"] > _FORMAT:
+            msg = f"how run {run_id} has ended was written by a newer version of understudy: update."
+            raise CheckpointError(msg, run=run_id)
+        message, usage = said["message"], said["usage"]
+        assert isinstance(message, Message | None)
+        assert isinstance(usage, Usage)
+        return RunResult(
+            RunStatus(said["status"]),
+            said["error"],
+            message,
+            said["output"],
+            _merged(events, said["events"]),
+            tuple(said["interrupts"]),
+            usage,
+            dict(said["values"]),
+            said["agent"],
+        )
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        msg = f"how run {run_id} has ended is damaged in the store: {type(error).__name__}: {error}"
+        raise CheckpointError(msg, run=run_id) from error
+
+
+def belongs_to(data: bytes) -> tuple[object, object]:
+    """The agent and the input of the run that has ended so."""
+    said: Any = unpack(data)
+    return (said.get("root"), said.get("input")) if isinstance(said, dict) else (None, None)
+
+
+def _merged(journaled: tuple[AgentEvent, ...], others: tuple[AgentEvent, ...]) -> tuple[AgentEvent, ...]:
+    """All events by their numbers."""
+    by_number = {event.seq: event for event in (*others, *journaled)}
+    return tuple(by_number[number] for number in sorted(by_number))

@@ -1,0 +1,87 @@
+"""The lease of one run: who works on it, and that what belongs to it is written by that right.
+
+Owns: the taking of a run, and the way of its writes. It must never decide what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..stores.writes import Ending, Write
+from .lease import Lease
+from .leases import SystemLeases, leases_of
+from .open_mark import UnfinishedRun
+from .store_access import StoreAccess
+from .store_keys import former_lease_key, open_key
+
+if TYPE_CHECKING:
+    from ..actor.host import Host
+    from ..clock import Clock
+
+__all__ = ["RunLease"]
+
+
+class RunLease:
+    """The lease of one run, before it is taken, while it is held, and after."""
+
+    __slots__ = ("_access", "_leases", "_lost", "clock", "held")
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+        self._leases: SystemLeases | None = None
+        self._lost: Callable[[], object] = _ignore
+        self.held: Lease | None = None  # while this process works on the run
+        self.clock: Clock | None = None  # of the system that has taken it
+
+    async def take(self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
+        self._leases, self.clock = leases_of(system), system.clock
+        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
+        lease.is_unfinished, lease.undo = run.steps, undo
+        if not await self._leases.take(self._access, lease, writes):
+            return False
+        self.held = lease
+        return True
+
+    def when_lost(self, lost: Callable[[], object]) -> None:
+        """Call that if another process may have it from now on; at once, if that is so."""
+        self._lost = lost
+        if self.held is not None and not self.held.is_held:
+            lost()
+
+    def _lose(self) -> None:
+        self._lost()
+
+    @property
+    def attempts(self) -> int:
+        """How often the run was taken since a process last left it in good order."""
+        return 0 if self.held is None or self.held.claim is None else self.held.claim.attempts
+
+    def leaves_unfinished(self, *, unfinished: bool) -> None:
+        """Whether other processes are to continue the run when it is given back."""
+        if self.held is not None:
+            self.held.is_unfinished = unfinished
+
+    async def write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
+        """In one step, and only if this process still has the run. One that no other process can have is written by no lease."""
+        if self.held is not None:
+            await self.held.commit(writes, then=then)
+        else:
+            await self._access.commit(None, writes)
+
+    async def give_back(self) -> None:
+        """Work on it no more."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            await self._leases.give_back(lease)
+
+    def abandon(self) -> None:
+        """The same, of a run that has ended otherwise than it should: there is no time to wait."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            self._leases.abandon(lease)
+
+
+def _ignore() -> None:
+    """A run that was not opened yet cannot be lost."""

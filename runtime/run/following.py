@@ -1,0 +1,110 @@
+"""A run that is looked at from outside: by another process, or by a second caller of the same `run_id`.
+
+Owns: reading its events from the store as they come, and its end. It must never write, nor work on the run: the process that has it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..codec.packing import unpack
+from ..data.events import AgentEvent
+from ..data.run_result import RunResult, RunStatus
+from ..durability.kept_outcome import read_outcome
+from ..durability.leases import leases_of
+from ..durability.store_access import StoreAccess
+from ..durability.store_keys import journal_key, open_key, stuck_key
+from ..errors import CheckpointError, CheckpointNotFound
+
+if TYPE_CHECKING:
+    from ..actor.host import Host
+    from ..agent.run_messages import CancelRun
+    from .event_log import EventLog
+    from .run_record import RunRecord
+
+__all__ = ["Following", "wait_until_written"]
+
+_FIRST_LOOK: Final = 0.005
+_LAST_LOOK: Final = 0.05
+"""Seconds between two looks into the store: the second is also how late an event may be seen."""
+
+
+class Following:
+    """The opening of a run that only looks on: it ends when that run has ended."""
+
+    __slots__ = ("_access", "_after", "_agent_name", "_run_id")
+
+    def __init__(self, access: StoreAccess, agent_name: str, run_id: str, after: int = 0) -> None:
+        self._access = access
+        self._agent_name = agent_name
+        self._run_id = run_id
+        self._after = after
+
+    async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
+        record = event_log.record
+        event_log.context.run_id = self._run_id
+        events: list[AgentEvent] = []
+        position, delay = 0, _FIRST_LOOK
+        await wait_until_written(system, self._access, self._agent_name, self._run_id)
+        while True:
+            ended, open_mark = await self._access.get_both(journal_key(self._run_id), open_key(self._agent_name, self._run_id))
+            for data in await self._access.read(journal_key(self._run_id), position):
+                position += 1
+                delay = _FIRST_LOOK
+                await self._show(record, _events_of(data), events)
+            if ended:
+                result = read_outcome(self._run_id, ended, tuple(events))
+                await self._show(record, result.events, events)
+                return result
+            if open_mark is None:
+                return await self._without_mark(events, position)
+            await _pause(system, delay)
+            delay = min(2 * delay, _LAST_LOOK)
+
+    async def _show(self, record: RunRecord, more: Sequence[AgentEvent], events: list[AgentEvent]) -> None:
+        """Those that are new. What is told to no consumer bears the number of the event before it."""
+        for event in more:
+            if event.seq > (events[-1].seq if events else 0):
+                events.append(event)
+                if event.seq > self._after:
+                    record.show(event)
+                    if not record.stream.has_room:
+                        await record.stream.wait_for_room()
+
+    async def _without_mark(self, events: list[AgentEvent], position: int) -> RunResult:
+        """It is not under way, and it is not kept how it has ended: it may have ended between the two looks, was set aside, or was never there."""
+        ended = await self._access.get(journal_key(self._run_id))
+        if ended:
+            return read_outcome(self._run_id, ended, tuple(events))
+        last = events[-1] if events else None
+        message = next((event.message for event in reversed(events) if event.message is not None), None)
+        if await self._access.get(stuck_key(self._agent_name, self._run_id)) is not None:
+            return RunResult(RunStatus.STUCK, None, message, None, tuple(events), last_agent="" if last is None else last.agent_name)
+        if not position:
+            msg = f"run {self._run_id!r} of {self._agent_name!r} is not in the store: it was never begun there, or has ended and is not kept any more."
+            raise CheckpointNotFound(msg, run=self._run_id)
+        msg = f"run {self._run_id!r} has ended, or waits for an answer, and it is not kept how: give its Runner keep='all', or so many seconds."
+        raise CheckpointError(msg, run=self._run_id)
+
+
+async def wait_until_written(system: Host, access: StoreAccess, agent_name: str, run_id: str) -> None:
+    """Wait while a run of this system is about to be written down as begun."""
+    key = open_key(agent_name, run_id)
+    while leases_of(system).is_at_work(access, key) and await access.get(key) is None:
+        await _pause(system, _FIRST_LOOK)
+
+
+def _events_of(record: bytes) -> list[AgentEvent]:
+    changes: Any = unpack(record)
+    return [change[2] for change in changes if change[0] == "event" and isinstance(change[2], AgentEvent) and change[2].seq]
+
+
+async def _pause(system: Host, seconds: float) -> None:
+    woken = asyncio.Event()
+    timer = system.clock.call_later(seconds, woken.set)
+    try:
+        await woken.wait()
+    finally:
+        timer.cancel()

@@ -1,0 +1,71 @@
+"""Recovering again and again, for a service that runs for weeks.
+
+Owns: the actor that does it, and how long it waits in between. It must never end a run, nor stop for an error of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from ..actor.actor import Actor
+from ..backoff import jittered
+from ..errors import UsageError
+from ..log import logger
+
+if TYPE_CHECKING:
+    from ..actor.host import Host
+    from ..actor.ref import ActorRef
+    from ..clock import Timer
+    from .run import Run
+
+__all__ = ["RecoveryLoop"]
+
+_JITTER: Final = 0.2
+"""The part of a wait by which it is longer or shorter than the last one."""
+
+
+class RecoveryLoop:
+    """What `Runner.recover_every` returns."""
+
+    def __init__(self, choose_system: Callable[[], Host], recover: Callable[[], Awaitable[Sequence[Run]]], seconds: float) -> None:
+        if not seconds > 0:
+            msg = f"recover_every({seconds}): give a number of seconds above 0."
+            raise UsageError(msg)
+        self._ref: ActorRef[_Recoverer] = choose_system().spawn(_Recoverer, recover, seconds)
+
+    def stop(self) -> None:
+        """Recover no more. The runs that were recovered go on."""
+        self._ref.stop(block=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+
+class _Recoverer(Actor):
+    """Recovers, and waits."""
+
+    def __init__(self, recover: Callable[[], Awaitable[Sequence[Run]]], seconds: float) -> None:
+        super().__init__()
+        self._recover = recover
+        self._seconds = seconds
+        self._timer: Timer | None = None
+
+    def on_start(self) -> None:
+        self.actor_ref.tell(None)
+
+    async def on_receive(self, _message: object) -> None:
+        try:
+            for run in await self._recover():
+                logger.info("Run %s is continued here.", run.id)
+        except Exception as error:  # noqa: BLE001 -- the next time the store may answer
+            logger.warning("Unfinished runs could not be looked for, and will be in about %g s: %s", self._seconds, error)
+        self._timer = self._cell.system.clock.call_later(jittered(self._seconds, _JITTER), self.actor_ref.tell, None)
+
+    def on_stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,163 @@
+"""What makes the runs of one Runner, and chooses where each lives.
+
+Owns: the settings that all of its runs share, and the systems that runs have which were given none. It must never keep anything of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..actor.current import current_system
+from ..actor.direct import send_now
+from ..agent.hooks import RunHooks
+from ..agent.options import OptionsLike, as_options
+from ..agent.run_context import RunContext
+from ..agent.run_messages import Open
+from ..agent.run_state import RunState
+from ..agent.session_values import SessionValues
+from ..agent.tree import Node
+from ..data.agent_input import AgentInput
+from ..data.chat import new_id
+from ..durability.journal import check_values
+from ..durability.open_mark import UnfinishedRun
+from ..durability.persistence import RunPersistence
+from ..durability.store_access import StoreAccess
+from ..errors import UsageError
+from ..system.loop_door import LoopDoor, running_loop
+from ..system.state import SystemState
+from ..system.system import ActorSystem
+from .event_log import EventLog
+from .opening import Opening
+from .run import OnLeave, Run
+from .run_record import RunRecord
+from .run_supervisor import RunSupervisor
+
+if TYPE_CHECKING:
+    from ..actor.ref import ActorRef
+    from ..sessions.turn import Turn
+
+__all__ = ["RunFactory", "RunSettings"]
+
+
+class RunSettings(NamedTuple):
+    """What all runs of a Runner share."""
+
+    hooks: RunHooks | None
+    steps: bool
+    """Whether each step is recorded."""
+    max_transfers: int
+    event_buffer: int
+    skip_transfers: bool
+    handoff_input_filter: Callable[..., object] | None
+    version: str | None
+    """Of the program, for the marks of its runs."""
+
+
+class RunFactory:
+    """Makes runs of one tree of agents."""
+
+    def __init__(self, tree: Node, system: ActorSystem | None, access: StoreAccess | None, settings: RunSettings) -> None:
+        self.tree = tree
+        self.access = access
+        self.settings = settings
+        self._system = system
+        self._systems: dict[asyncio.AbstractEventLoop, ActorSystem] = {}  # of the loops that are not closed, as far as is known
+
+    def context(
+        self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None, run_id: str | None = None
+    ) -> RunContext:
+        settings = self.settings
+        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), settings.hooks)
+        context.skip_transfers = settings.skip_transfers
+        context.handoff_input_filter = settings.handoff_input_filter
+        context.context = users
+        return context
+
+    def unfinished(self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None) -> UnfinishedRun:
+        """The run as its mark in the store will have it."""
+        settings = self.settings
+        return UnfinishedRun(
+            context.run_id,
+            self.tree.name,
+            checkpoint_id or context.run_id,
+            settings.steps,
+            context.session_id,
+            settings.version,
+            keep=keep,
+            input=input_mark,
+        )
+
+    def make(
+        self,
+        context: RunContext,
+        given: AgentInput,
+        persistence: RunPersistence | None,
+        opening: Opening | None,
+        timeout: float | None,
+        turn: Turn | None = None,
+        on_leave: OnLeave = OnLeave.CANCELS,
+    ) -> Run:
+        context.keeps = persistence is not None
+        if persistence is not None or turn is not None:
+            context.session.guard(check_values)
+        record = RunRecord(context, self.tree.name, self.settings.event_buffer)
+        event_log = EventLog(RunState(context, given), record, persistence)
+        if turn is not None:
+            record.turn = turn
+            record.when_finished(turn.abandon)
+        if persistence is not None and opening is not None:
+            record.when_finished(persistence.own.abandon)
+        if on_leave is OnLeave.STAYS:
+            record.stream.never_waits()
+        checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
+        run = Run(context, record, self.choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of, on_leave)
+        if running_loop() is not None:
+            run.start()
+        return run
+
+    # --- where ---
+
+    def choose_system(self) -> ActorSystem:
+        """The system in which a run lives that is started here."""
+        if self._system is not None:
+            if self._system.state is SystemState.NEW:
+                msg = f"Runner(system=...): {self._system.not_entered}"
+                raise UsageError(msg)
+            return self._system
+        loop = running_loop()
+        if loop is not None:
+            return self._own_system(loop)
+        default = current_system()  # in its own thread, because no loop is running in this one
+        system = LoopDoor(default, "a run").block(self._own_system_there, "Runner.run()", "async with ActorSystem()")
+        assert system is not None
+        return system
+
+    async def _own_system_there(self) -> ActorSystem:
+        return self._own_system(asyncio.get_running_loop())
+
+    def _own_system(self, loop: asyncio.AbstractEventLoop) -> ActorSystem:
+        system = self._systems.get(loop)
+        if system is None:
+            for known in [known for known in tuple(self._systems) if known.is_closed()]:
+                self._systems.pop(known, None)
+            system = self._systems[loop] = ActorSystem(f"runner-of-{self.tree.name}")
+            system.bind(loop)
+        return system
+
+    def _launch(self, event_log: EventLog, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
+        """Start the run, on the system's loop."""
+        if system is not self._system:
+            event_log.record.when_finished(partial(_release, system))
+        cell = system.spawn_own(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening), None, None)
+        if opening is not None:
+            send_now(cell, Open())
+        return cell.own_ref()
+
+
+def _release(system: ActorSystem) -> None:
+    """A run of a system of its own has ended: leave no thread behind, if it was the last."""
+    if not system.roots:
+        system.workers.release()

@@ -1,0 +1,15 @@
+"""The store in a file.
+
+    state       its own time, and the counter of epochs
+    schema      its tables, and those of the version before
+    tables      what is written and read
+    owners      by whom: owners, claims, and what is refused
+    files       what is beside it: permissions, and the proof that a process lives
+    store       the store itself, and its connection
+
+It must never judge an owner by the time on the wall.
+"""
+
+from .store import SQLiteStore
+
+__all__ = ["SQLiteStore"]

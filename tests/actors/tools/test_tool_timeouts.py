@@ -1,0 +1,169 @@
+"""The timeout of a tool: by the system's clock, from when a function begins in its thread; what is given up is told so, and what the model is told is true."""
+
+import asyncio
+import threading
+
+import pytest
+
+from understudy.actors import ChatModelAgent, ToolContext, tool
+from understudy.runtime import ActorSystem, Runner, ScriptedModel, ToolCalls
+from understudy.runtime.testing import ManualClock
+
+
+def agent_of(made, *, calls=1, **options):
+    return ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(*((made.name, {}) for _ in range(calls))), "done"]), tools=[made], **options)
+
+
+def told(result):
+    return [event.message.text for event in result.events if event.message is not None and event.message.role == "tool"]
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_timeout_is_by_the_systems_clock(run, until, kind):
+    clock, begun, let_go = ManualClock(), threading.Event(), threading.Event()
+
+    @tool(timeout=30)
+    def slow_def() -> str:
+        begun.set()
+        let_go.wait(20)
+        return "x"
+
+    @tool(timeout=30)
+    async def slow_async() -> str:
+        begun.set()
+        await asyncio.get_running_loop().create_future()
+        return "x"
+
+    async def main():
+        async with ActorSystem(clock=clock, stop_timeout=20) as system:
+            playing = Runner(agent_of(slow_def if kind == "def" else slow_async), system=system).query("go")
+            await until(lambda: begun.is_set() and clock.pending)
+            clock.advance(29)
+            await asyncio.sleep(0)
+            assert playing.status == "running"
+            clock.advance(1)
+            (text,) = told(await playing)
+            let_go.set()
+        assert clock.pending == ()
+        return text
+
+    text = run(main())
+    if kind == "def":
+        assert text == "tool slow_def may still be at work, or may have been done: it was not waited for after 30 s"
+    else:
+        assert text == "tool slow_async took longer than 30 s, and was ended"
+
+
+def test_a_timeout_counts_from_when_the_function_begins_and_not_while_it_waits_for_a_thread(run, until):
+    clock, gates, begun = ManualClock(), [threading.Event() for _ in range(3)], []
+
+    @tool(timeout=30)
+    def work() -> str:
+        begun.append(len(begun))
+        gates[begun[-1]].wait(20)
+        return "done in time"
+
+    async def main():
+        async with ActorSystem(clock=clock, worker_threads=1) as system:
+            playing = Runner(agent_of(work, calls=3), system=system).query("go")
+            for gate in gates:
+                await until(lambda: gates.index(gate) in begun and clock.pending == (30,))  # noqa: B023 -- it is called before the next one
+                clock.advance(29)
+                gate.set()
+            return await playing
+
+    assert told(run(main())) == ["done in time"] * 3
+
+
+def test_an_async_tool_whose_own_thread_is_left_at_work_does_not_claim_to_have_been_ended(run, until):
+    clock, begun, let_go = ManualClock(), threading.Event(), threading.Event()
+
+    def block():
+        begun.set()
+        let_go.wait(20)
+
+    @tool(timeout=30)
+    async def mixed(context: ToolContext) -> str:
+        await context.run_blocking(block)
+        return "x"
+
+    async def main():
+        async with ActorSystem(clock=clock) as system:
+            playing = Runner(agent_of(mixed), system=system).query("go")
+            await until(begun.is_set)
+            clock.advance(30)
+            result = await playing
+            let_go.set()
+            return result
+
+    assert told(run(main())) == ["tool mixed may still be at work, or may have been done: it was not waited for after 30 s"]
+
+
+@pytest.mark.parametrize("how", ["timeout", "the run is cancelled", "the run is over", "the system is left"])
+def test_a_function_in_a_thread_is_told_that_its_call_was_given_up(run, until, how):
+    seen, begun, ended = [], threading.Event(), threading.Event()
+    clock = ManualClock()
+
+    @tool(timeout=30)
+    def work(context: ToolContext) -> str:
+        seen.append(context.cancelled.is_set())
+        begun.set()
+        seen.append(context.cancelled.wait(20))
+        ended.set()
+        return "x"
+
+    async def main():
+        async with ActorSystem(clock=clock) as system:
+            playing = Runner(agent_of(work), system=system).query("go", timeout=20 if how == "the run is over" else None)
+            await until(begun.is_set)
+            if how == "timeout":
+                await until(lambda: clock.pending)
+                clock.advance(30)
+                assert (await playing).status == "completed"
+            elif how == "the run is over":
+                clock.advance(20)
+                await playing
+            elif how == "the run is cancelled":
+                assert await playing.cancel()
+        assert ended.is_set(), "leaving waits for it"
+
+    run(main())
+    assert seen == [False, True]
+
+
+def test_a_call_that_returns_is_not_given_up(run):
+    events = []
+
+    @tool(timeout=30)
+    def work(context: ToolContext) -> str:
+        events.append(context.cancelled)
+        return "x"
+
+    async def main():
+        async with ActorSystem() as system:
+            return await Runner(agent_of(work), system=system).query("go")
+
+    assert told(run(main())) == ["x"]
+    assert [event.is_set() for event in events] == [False]
+
+
+def test_each_attempt_has_an_event_of_its_own(run, until):
+    clock, events = ManualClock(), []
+
+    @tool(timeout=30, retries=1)
+    def work(context: ToolContext) -> str:
+        events.append(context)
+        if len(events) == 2:
+            return f"second, {context.cancelled.is_set()}"
+        context.cancelled.wait(20)
+        return "first"
+
+    async def main():
+        async with ActorSystem(clock=clock) as system:
+            playing = Runner(agent_of(work), system=system).query("go")
+            await until(lambda: events and clock.pending)
+            clock.advance(30)
+            return await playing
+
+    assert told(run(main())) == ["second, False"]
+    assert [context.cancelled.is_set() for context in events] == [True, False]
