@@ -22,12 +22,12 @@ class FailingStore:
     def __getattr__(self, name):
         method = getattr(self.store, name)
 
-        async def call(*args):
+        async def call(*args, **options):
             dice = self._random.random()
             if dice < self.share / 2:
                 self.failures += 1
                 raise ConnectionError("the line is broken")
-            result = await method(*args)
+            result = await method(*args, **options)
             if dice < self.share:
                 self.failures += 1
                 raise ConnectionError("the answer is lost")

@@ -83,7 +83,7 @@ def test_g05_under_load_nothing_is_left_nothing_grows_and_nothing_is_lost(run, t
     assert last[0] <= warm[0] * STEADY, f"objects grow: {sizes}"
     assert last[1:] == warm[1:], f"files or threads grow: {sizes}"
     with sqlite3.connect(path) as connection:
-        for table in ("entries", "contents", "records"):
+        for table in ("items", "contents", "records"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
         (leases,) = connection.execute("SELECT count(*) FROM claims").fetchone()
         assert leases < failures, "only those are left, until they expire, that the store failed to take back"

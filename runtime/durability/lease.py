@@ -44,6 +44,7 @@ class Lease:
         "is_returning",
         "is_unfinished",
         "key",
+        "life",
         "on_lost",
         "on_wanted",
         "owner",
@@ -71,6 +72,7 @@ class Lease:
         self.preempts = preempts  # whether it is wanted at once here
         self.state = LeaseState.NONE
         self.claim: Claim | None = None  # as it was taken last
+        self.life = 0  # the life of its owner in which the store has last said that it is there
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
         self.undo: Sequence[Write] = ()  # what takes back that it was taken, if nobody heard of that
@@ -89,7 +91,8 @@ class Lease:
 
     def is_sure(self) -> bool:
         """Whether there is time enough left to begin something, by a clock that counts the time for which this machine was suspended."""
-        return self.claim is not None and self.state is LeaseState.HELD and self.claim.owner == self.owner.name and self.owner.is_sure()
+        owner = self.owner
+        return self.state is LeaseState.HELD and self.life == owner.life and owner.is_sure() and self.claim is not None and self.claim.owner == owner.name
 
     async def make_sure(self) -> None:
         """Return when there is time enough. Raises `RunLost` if another process may have it."""
@@ -97,12 +100,16 @@ class Lease:
             return
         if self.state is LeaseState.HELD:
             await self.owner.enter()
+        if self.state is LeaseState.HELD and self.life != self.owner.life:
+            life = self.owner.life
+            await self.commit(())
+            self.life = life
         if not self.is_sure():
             raise self.lost_error()
 
-    def hold(self, claim: Claim) -> None:
-        """It was taken."""
-        self.claim = claim
+    def hold(self, claim: Claim, life: int) -> None:
+        """It was taken, in that life of its owner."""
+        self.claim, self.life = claim, life
         self.state = LeaseState.HELD
 
     async def leave(self) -> None:

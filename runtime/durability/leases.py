@@ -238,6 +238,7 @@ class SystemLeases:
     async def _claim(self, lease: Lease, writes: Sequence[Write] = ()) -> bool:
         owner = lease.owner
         await owner.enter()
+        life = owner.life
         try:
             claim = await self._ask(lease, writes)
         except WriteRefused as refused:
@@ -245,6 +246,7 @@ class SystemLeases:
                 raise
             owner.end()  # it was revoked, or stopped for longer than it is alive, at this very moment
             await owner.enter()
+            life = owner.life
             claim = await self._ask(lease, writes)
         if owner.by_key.get(lease.key) is not lease:
             if claim is not None:
@@ -252,7 +254,7 @@ class SystemLeases:
             raise SystemDraining(_LEFT)
         if claim is not None:
             owner.owed.pop(lease.key, None)
-            lease.hold(claim)
+            lease.hold(claim, life)
             self._set_renew_timer()
         return claim is not None
 

@@ -7,6 +7,7 @@ wait for one of them. It must never call an owner gone that may still be at work
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 from collections import deque
@@ -57,6 +58,7 @@ class StoreOwner:
         "access",
         "by_key",
         "is_looking",
+        "life",
         "name",
         "owed",
         "seconds",
@@ -73,6 +75,7 @@ class StoreOwner:
         self._writes = 0  # that are under way
         self._is_quiet = asyncio.Event()  # whether there are none
         self._is_quiet.set()
+        self.life = 0  # one more each time that its time may have been over before the store heard of it again: others may have taken something meanwhile
         self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
         self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
         self.owed: dict[str, Debt] = {}  # claims that could not be given back yet
@@ -111,6 +114,8 @@ class StoreOwner:
         started, name = boottime_of(self._clock), self.name
         alive = await self.access.keep_alive(name, self.seconds)
         if alive and name == self.name:
+            if boottime_of(self._clock) >= self._until:
+                self.life += 1
             self._until = max(self._until, started + self.seconds)
         return alive
 
@@ -151,7 +156,8 @@ class StoreOwner:
         if debt is not None and key not in self.by_key:
             claim = debt.claim or await self.access.claim(key, self.name)
             if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
-                await self.access.commit(claim, (), then="release")
+                with contextlib.suppress(WriteRefused):  # it was given back, and only the answer was lost
+                    await self.access.commit(claim, (), then="release")
         if self.owed.get(key) is debt:
             self.owed.pop(key, None)
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.doubles.watched_stores import Watched
+from understudy import runtime
 from understudy.actors import ChatModelAgent
 from understudy.runtime import ActorSystem, MemoryStore, Message
 
@@ -35,16 +36,26 @@ class Held(Watched):
         self._rules = []
         self.calls = []
 
-    def hold(self, word, part="", *, after=False):
-        """Hold the calls that come from now on."""
-        gate = Gate()
-        self._rules.append((word, part, after, gate.wait))
+    def hold(self, word, part="", *, after=False, skip=0):
+        """Hold the calls that come from now on, but for the first `skip`."""
+        gate, left = Gate(), [skip]
+
+        async def wait():
+            left[0] -= 1
+            if left[0] < 0:
+                await gate.wait()
+
+        self._rules.append((word, part, after, wait))
         return gate
 
-    def fail(self, word, part="", error=OSError, *, after=False, once=False):
-        """Have them fail, or the next one only. Returns what ends that."""
+    def fail(self, word, part="", error=OSError, *, after=False, once=False, skip=0):
+        """Have them fail, but for the first `skip`; or the next one only. Returns what ends that."""
+        left = [skip]
 
         async def broken():
+            left[0] -= 1
+            if left[0] >= 0:
+                return
             if once:
                 self._rules.remove(rule)
             raise error("it is broken")
@@ -69,6 +80,12 @@ class Held(Watched):
     def written(self, word="append"):
         """The keys with which that was done so far, or was to be done."""
         return [key for call in self.calls for one, key in call.changes if one == word]
+
+
+def held(recipe):
+    """A store of any kind, as `store_recipe` has it, whose calls can be held; but for one in memory, which has doors."""
+    name, arguments, options = recipe
+    return type(f"Held{name}", (Held, getattr(runtime, name)), {})(*arguments, **options)
 
 
 class HeldStore(Held, MemoryStore):

@@ -5,32 +5,11 @@ import asyncio
 import pytest
 
 from tests.doubles.held_stores import LEASE_SECONDS, Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
+from tests.doubles.left_runs import Counts, left_in_the_middle
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Message, Runner, ScriptedModel, StoreError, ToolCalls, UsageError
-from understudy.runtime.agent.tree import build_tree
-from understudy.runtime.durability.recovery import Search, find_unfinished
-from understudy.runtime.durability.store_access import StoreAccess
+from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Message, Runner, ScriptedModel, StoreError, ToolCalls
 from understudy.runtime.errors import RunLost
 from understudy.runtime.testing import ManualClock
-
-
-class Counts(Agent):
-    """Puts a session value, waits at its gate if it has one, says what it was told, and puts another one."""
-
-    def __init__(self, gate=None, *, key="n"):
-        super().__init__(name="A")
-        self.gate = gate
-        self.key = key
-
-    async def run(self, input, context):
-        if not context.state:
-            context.state["begun"] = True
-            context.session[self.key] = 1
-            yield AgentEvent.say("begun")
-        if self.gate is not None:
-            await self.gate.wait()
-        context.session[f"{self.key} end"] = 1
-        yield AgentEvent.say("end")
 
 
 def asking(*script):
@@ -39,15 +18,6 @@ def asking(*script):
         return f"told {context.interrupt('sure?')}"
 
     return ChatModelAgent(name="A", model=ScriptedModel(script or [ToolCalls("ask"), "done", "done"]), tools=[ask])
-
-
-async def left_in_the_middle(store, agent, reached, session=None):
-    """A run in a system that is left while it is at work: as if its process had died."""
-    async with ActorSystem() as system:
-        runner = Runner(agent, system=system, store=store, durability="step")
-        play = runner.query("go") if session is None else runner.session(session).query("go")
-        await soon(reached.wait())
-    return play
 
 
 # --- what could not be written ---
@@ -239,73 +209,6 @@ def test_a_drained_run_that_waits_for_an_answer_by_now_is_not_recovered(run):
             assert (await soon(runner.resume(play.id, data="yes"))).final_output == "done"
 
     run(main())
-
-
-@pytest.mark.parametrize("trouble", ["gives up", "cannot"])
-def test_who_gives_up_recovering_leaves_the_runs_to_others(run, trouble):
-    async def main():
-        store = HeldStore()
-        gates = [Gate() for _ in range(3)]
-        names = [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
-
-        def where(unfinished):
-            if trouble == "cannot" and unfinished.id == names[2]:
-                raise ZeroDivisionError("in the user's code")
-            return True
-
-        async with ActorSystem() as system:
-            runner = Runner(Counts(), system=system, store=store, durability="step")
-            reading = store.hold("read", names[1])
-            finding = find_unfinished(StoreAccess(store), build_tree(runner.agent), system, Search(where=where))
-            recovering = asyncio.create_task(finding)
-            await soon(reading.reached.wait())
-            await turns()
-            if trouble == "gives up":
-                recovering.cancel()
-            reading.open()
-            with pytest.raises(ZeroDivisionError if trouble == "cannot" else asyncio.CancelledError):
-                await recovering
-            await turns()
-            assert store.leases() == []
-            again = await runner.recover()
-            assert sorted(one.id for one in again) == sorted(names)
-            assert [(await soon(one)).status for one in again] == ["completed"] * 3
-
-    run(main())
-
-
-@pytest.mark.parametrize("error", [UsageError, OSError, ZeroDivisionError])
-def test_a_run_that_the_store_cannot_read_is_left_and_keeps_no_other_one_from_being_recovered(run, error):
-    async def main():
-        store = HeldStore()
-        gates = [Gate() for _ in range(3)]
-        names = [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
-        async with ActorSystem() as system:
-            runner = Runner(Counts(), system=system, store=store, durability="step")
-            works = store.fail("read", names[2], error=error)
-            first = await runner.recover()
-            assert {one.id for one in first} == set(names[:2])
-            assert [(await soon(one)).status for one in first] == ["completed"] * 2
-            assert await runner.recover() == []
-            works()
-            (last,) = await runner.recover()
-            assert (last.id, (await soon(last)).status) == (names[2], "completed")
-        assert (store.leases(), store.open_keys()) == ([], [])
-
-    run(main())
-
-
-def test_runs_are_recovered_from_another_loop_than_theirs():
-    def careful():
-        loop = asyncio.new_event_loop()
-        loop.set_debug(True)  # it says so if another thread sets its timers
-        return loop
-
-    store, gate = MemoryStore(), Gate()
-    asyncio.run(left_in_the_middle(store, Counts(gate), gate.reached))
-    with ActorSystem.in_thread(loop_factory=careful, slow_handler=20) as system:
-        (again,) = asyncio.run(Runner(Counts(), system=system, store=store, durability="step").recover())
-        assert again.result(20).status == "completed"
 
 
 def test_a_run_that_is_lost_while_it_waits_for_its_turn_writes_nothing(run):

@@ -1,0 +1,33 @@
+"""What the tests of recovering share: an agent that can be held in the middle of a run, and a run that is left there."""
+
+from tests.doubles.held_stores import soon
+from understudy.actors import Agent
+from understudy.runtime import ActorSystem, AgentEvent, Runner
+
+
+class Counts(Agent):
+    """Puts a session value, waits at its gate if it has one, says what it was told, and puts another one."""
+
+    def __init__(self, gate=None, *, key="n"):
+        super().__init__(name="A")
+        self.gate = gate
+        self.key = key
+
+    async def run(self, input, context):
+        if not context.state:
+            context.state["begun"] = True
+            context.session[self.key] = 1
+            yield AgentEvent.say("begun")
+        if self.gate is not None:
+            await self.gate.wait()
+        context.session[f"{self.key} end"] = 1
+        yield AgentEvent.say("end")
+
+
+async def left_in_the_middle(store, agent, reached, session=None):
+    """A run in a system that is left while it is at work: as if its process had died."""
+    async with ActorSystem() as system:
+        runner = Runner(agent, system=system, store=store, durability="step")
+        play = runner.query("go") if session is None else runner.session(session).query("go")
+        await soon(reached.wait())
+    return play
