@@ -45,6 +45,7 @@ from .data.events import Action, AgentEvent, BreakLoop, CustomAction, Exit, Inte
 from .data.interrupt import AddressStep, InterruptContext
 from .data.outcome import Outcome
 from .data.run_result import RunResult, RunStatus
+from .durability.open_mark import UnfinishedRun
 from .errors import (
     ActorDeadError,
     ActorFailed,
@@ -64,6 +65,7 @@ from .errors import (
     ResumeError,
     RetryExhausted,
     RunCancelled,
+    RunLost,
     SessionBusy,
     StoreError,
     SystemDraining,
@@ -71,6 +73,7 @@ from .errors import (
     TransferError,
     UnderstudyError,
     UsageError,
+    WriteRefused,
 )
 from .models import (
     ChatModel,
@@ -170,6 +173,7 @@ __all__ = [
     "RunCancelled",
     "RunContext",
     "RunHooks",
+    "RunLost",
     "RunResult",
     "RunStatus",
     "Runner",
@@ -198,8 +202,10 @@ __all__ = [
     "TransferError",
     "TransferToAgent",
     "UnderstudyError",
+    "UnfinishedRun",
     "Usage",
     "UsageError",
+    "WriteRefused",
     "__version__",
     "add_session_value",
     "add_session_values",

@@ -27,7 +27,7 @@ from .errors import UsageError
 from .run.event_log import EventLog
 from .run.following import Following
 from .run.opening import Beginning, BeginningOnce, Opening, Resuming
-from .run.recovery_loop import RecoveryLoop
+from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
 from .run.run_options import SearchOptions
@@ -255,14 +255,17 @@ class Runner:
         opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
         return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
 
-    async def recover(self, *, max_attempts: int = 3, limit: int | None = None, where: Callable[[UnfinishedRun], bool] | None = None) -> list[Run]:
+    async def recover(
+        self, *, max_attempts: int = 3, limit: int | None = None, concurrency: int | None = None, where: Callable[[UnfinishedRun], bool] | None = None
+    ) -> list[Run]:
         """Continue every run of this agent in the store that is not finished and that no living process works on: after a crash, or after a drain.
 
         Each is continued once, however many processes call this at the same time; those that have ended the fewest processes come first, `limit` of them at
         most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life. `where` chooses
-        by what the store says of a run: its `id`, `session_id`, `version`. Interrupted runs wait for their answers, and are not among them.
+        by what the store says of a run: its `id`, `session_id`, `version`. Of those that are found, `concurrency` at most are at work at once. Interrupted runs
+        wait for their answers, and are not among them.
         """
-        for name, number in (("max_attempts", max_attempts), ("limit", limit)):
+        for name, number in (("max_attempts", max_attempts), ("limit", limit), ("concurrency", concurrency)):
             if number is not None and (not isinstance(number, int) or number < 1):
                 msg = f"recover({name}={number!r}): give 1 or more."
                 raise UsageError(msg)
@@ -270,7 +273,10 @@ class Runner:
         search = Search(max_attempts, limit, where)
 
         async def continue_all() -> list[Run]:
-            return [self._continued(recovery) for recovery in await find_unfinished(access, self._tree, system, search)]
+            found = await find_unfinished(access, self._tree, system, search)
+            runs = [self._continued(recovery, start=False) for recovery in found]
+            start_at_most(runs, concurrency)
+            return runs
 
         return await LoopDoor(system, "recover()").call(continue_all)
 
@@ -287,11 +293,12 @@ class Runner:
         """The runs of this agent that were set aside, because each has ended its process too often."""
         return await stuck_runs(self._fenced("stuck()"), self._tree.name)
 
-    def _continued(self, recovery: Recovery) -> Run:
+    def _continued(self, recovery: Recovery, *, start: bool = True) -> Run:
         """A run that is continued, on the loop of the system in which it is to live."""
         persistence, image = recovery
         context = self._factory.context(None, None, None, run_id=persistence.run_id)
-        return self._factory.make(context, _NO_INPUT, persistence, Resuming(persistence, None, image), None, on_leave=self._on_leave(detached=False))
+        opening, on_leave = Resuming(persistence, None, image), self._on_leave(detached=False)
+        return self._factory.make(context, _NO_INPUT, persistence, opening, None, on_leave=on_leave, start=start)
 
     def recover_every(self, seconds: float, **search: Unpack[SearchOptions]) -> RecoveryLoop:
         """Call `recover` again and again, for a service: `async with runner.recover_every(30): ...`, or keep what it returns, and `stop()` it.

@@ -36,7 +36,10 @@ STATE = {
         "_owners": "other systems of the process ask whether an owner is gone; weak",
         "_process": "a cache of the process's own name",
     },
-    "runtime.durability.store_access": {"_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak"},
+    "runtime.durability.store_access": {
+        "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
+        "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
+    },
     "runtime.log": {"logger": "loggers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",

@@ -173,7 +173,8 @@ class ChatModelAgent(Agent):
         return tree
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        return React(self, self.setup(door_of(context).node), input, context).play()
+        door = door_of(context)
+        return React(self, self.setup(door.node), input, context, door).play()
 
     # --- without a Runner ---
 

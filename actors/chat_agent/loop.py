@@ -13,7 +13,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import complete_calls
 from ...runtime.agent.options import model_options
 from ...runtime.data.agent_input import AgentInput
@@ -47,12 +48,12 @@ class React:
 
     __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_input_checks", "_model", "_output_checks", "_replies", "_setup")
 
-    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext) -> None:
+    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
         self._agent = agent
         self._setup = setup
         self._given = given
         self._context = context
-        self._door = door = door_of(context)
+        self._door = door
         self._model = door.run.model_for_run(agent.model)
         self._hooked = door.run.hooks is not None or agent.hooks is not None
         before = names_before(door.invocation)

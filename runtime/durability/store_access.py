@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Sequence
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text_of
 from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
@@ -22,6 +22,9 @@ __all__ = ["StoreAccess"]
 
 # What stores without owners do not have, for as long as such a store lives: who works on what.
 _beside: Final[WeakKeyDictionary[Any, MemoryStore]] = WeakKeyDictionary()
+
+# The owners that systems of this process have in a store.
+_entered: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 
 _ANSWER_SECONDS: Final = 60.0
 """After which a store that does not answer has failed: a run that waits for it must not wait for ever."""
@@ -114,6 +117,8 @@ class StoreAccess:
     # --- owners ---
 
     async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
+        if first and _can_be_key(self._owners):  # else what its lost owners had is free when their time is over
+            _entered.setdefault(self._owners, set()).add(owner)
         return bool(await self._do(self._owners.keep_alive, owner, seconds, first=first))
 
     async def revoke(self, owner: str) -> None:
@@ -165,6 +170,11 @@ class StoreAccess:
         return found
 
     async def orphans(self, prefix: str, limit: int | None = None) -> list[str]:
+        """Also those of owners of this process that are known to be gone: their loop has ended, and could not tell the store."""
+        entered = _entered.get(self._owners, set()) if _can_be_key(self._owners) else set()
+        for owner in [owner for owner in entered if is_gone(owner)]:
+            await self.revoke(owner)
+            entered.discard(owner)
         return list(await self._do(self._owners.orphans, prefix, limit))
 
     async def wanted_sessions(self) -> list[tuple[str, str]]:
@@ -191,6 +201,15 @@ class StoreAccess:
             why = f"it has not answered within {_ANSWER_SECONDS:g} s" if late else f"{type(error).__name__}: {text_of(error)}"
             msg = f"the store {type(self.store).__name__} failed at {name}{what}: {why}"
             raise StoreError(msg) from error
+
+
+def _can_be_key(store: object) -> bool:
+    try:
+        hash(store)
+        ref(store)
+    except TypeError:
+        return False
+    return True
 
 
 def _missing(store: object, names: Sequence[str]) -> list[str]:

@@ -20,10 +20,24 @@ if TYPE_CHECKING:
     from ..clock import Timer
     from .run import Run
 
-__all__ = ["RecoveryLoop"]
+__all__ = ["RecoveryLoop", "start_at_most"]
 
 _JITTER: Final = 0.2
 """The part of a wait by which it is longer or shorter than the last one."""
+
+
+def start_at_most(runs: Sequence[Run], at_once: int | None) -> None:
+    """Start so many of them now, and each other one when one has ended, or when it is used."""
+    waiting = iter(runs)
+
+    def start_next() -> None:
+        run = next(waiting, None)
+        if run is not None:
+            run.when_finished(start_next)
+            run.start()
+
+    for _ in range(len(runs) if at_once is None else at_once):
+        start_next()
 
 
 class RecoveryLoop:

@@ -99,6 +99,8 @@ class RunFactory:
         timeout: float | None,
         turn: Turn | None = None,
         on_leave: OnLeave = OnLeave.CANCELS,
+        *,
+        start: bool = True,
     ) -> Run:
         context.keeps = persistence is not None
         if persistence is not None or turn is not None:
@@ -114,7 +116,7 @@ class RunFactory:
             record.stream.never_waits()
         checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
         run = Run(context, record, self.choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of, on_leave)
-        if running_loop() is not None:
+        if start and running_loop() is not None:
             run.start()
         return run
 

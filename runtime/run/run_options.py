@@ -36,4 +36,5 @@ class SearchOptions(TypedDict, total=False):
 
     max_attempts: int
     limit: int | None
+    concurrency: int | None
     where: Callable[[UnfinishedRun], bool] | None

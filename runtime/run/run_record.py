@@ -196,15 +196,16 @@ class RunRecord:
 
     async def wait_ended(self) -> None:
         """Wait until nothing of the run is left, on its loop."""
-        if self.has_ended:
+        if self.phase is RunPhase.ENDED:
             return
         ended = asyncio.get_running_loop().create_future()
         wake = partial(_wake, ended)
-        self.when_finished(wake)
+        self._waiting.append(wake)
         try:
             await ended
-        finally:
+        except BaseException:
             self.forget(wake)
+            raise
 
 
 def _wake(future: asyncio.Future[None]) -> None:

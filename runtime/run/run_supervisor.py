@@ -304,9 +304,10 @@ class RunSupervisor(Actor):
     # --- leaving ---
 
     def _leave(self, effects: Effects) -> object:
-        if has_last_words(self._log):
+        log, record = self._log, self._record
+        if (log.persistence is not None or record.turn is not None or log.context.hooks is not None) and has_last_words(log):
             return self._carry_out(effects)
-        self._record.advance(RunPhase.KEEPING)
+        record.advance(RunPhase.KEEPING)
         stop_when_childless(self._cell)  # the last agent's actor may still be at its last step
         return effects.reply
 

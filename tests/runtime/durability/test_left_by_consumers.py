@@ -1,0 +1,182 @@
+"""Who ended it: what a caller wants ends a run; a consumer that is cancelled, a loop that ends, or a system that is left does not end one that is kept."""
+
+import asyncio
+
+import pytest
+
+from understudy.actors import ChatModelAgent, tool
+from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
+
+
+class LooksOnce:
+    """A model that has one tool called, and then says that it is done: for any number of runs at once."""
+
+    async def generate(self, request):
+        if request.messages[-1].role == "tool":
+            return Message.assistant("done")
+        return Message.assistant("", tool_calls=[ToolCall("call", "look", "{}")])
+
+
+def agent(asked, go):
+    @tool
+    async def look() -> str:
+        """Look."""
+        asked.set()
+        await go.wait()
+        return "seen"
+
+    return ChatModelAgent(name="A", model=LooksOnce(), tools=[look])
+
+
+async def leave(running, asked, how):
+    async def consume():
+        if how == "awaits":
+            await running
+        else:
+            async for _event in running:
+                pass
+
+    consumer = asyncio.create_task(consume())
+    await asked.wait()
+    consumer.cancel()
+    await asyncio.gather(consumer, return_exceptions=True)
+    return consumer
+
+
+@pytest.mark.parametrize("how", ["awaits", "iterates"])
+def test_g10_a_consumer_that_is_cancelled_leaves_a_kept_run_for_recover(run, how):
+    async def main():
+        asked, go = asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system)
+            running = runner.query("go")
+            consumer = await leave(running, asked, how)  # which is still held here
+            result = await running
+            assert (result.status, consumer.cancelled()) == ("drained", True)
+            go.set()
+            (recovered,) = await runner.recover()
+            assert (await recovered).final_output == "done"
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["awaits", "iterates"])
+@pytest.mark.parametrize("store", [None, MemoryStore()], ids=["none", "interrupt"])
+def test_g10_a_consumer_that_is_cancelled_cancels_a_run_that_is_not_kept(run, store, how):
+    async def main():
+        asked, go = asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            running = Runner(agent(asked, go), store=store, system=system).query("go")
+            consumer = await leave(running, asked, how)
+            assert ((await running).status, consumer.cancelled()) == ("cancelled", True)
+
+    run(main())
+
+
+def test_a_wait_for_one_event_that_runs_out_of_time_is_no_leaving(run):
+    async def main():
+        asked, go = asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            events = aiter(Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system).query("go"))
+            await anext(events)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(events), 0.01)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await anext(events)
+            go.set()
+            assert [event.message.text async for event in events] == ["seen", "done"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", ["cancel", "timeout", "break"])
+def test_what_a_caller_wants_ended_is_not_recovered_and_may_be_resumed(run, end):
+    async def main():
+        asked, go = asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system)
+            running = runner.query("go", timeout=0.05 if end == "timeout" else None)
+            if end == "break":
+                async for _event in running:
+                    break
+            else:
+                await asked.wait()
+            if end == "cancel":
+                running.cancel()
+            assert (await running).status == "cancelled"
+            assert await runner.recover() == []
+            go.set()
+            assert (await runner.resume(running.checkpoint_id)).final_output == "done"
+
+    run(main())
+
+
+def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was(run, tmp_path):
+    from understudy.runtime import SQLiteStore
+
+    store, going = SQLiteStore(tmp_path / "runs.db"), 20
+
+    def runner(asked, go):
+        return Runner(agent(asked, go), store=store, durability="step")
+
+    async def begin():
+        asked, go = asyncio.Event(), asyncio.Event()
+        here = runner(asked, go)
+        waiting = [asyncio.create_task(wait_for(here.query("go", run_id=f"r{number}"))) for number in range(going)]
+        await asked.wait()
+        del waiting  # which the loop cancels when it ends
+
+    async def wait_for(running):
+        return await running
+
+    async def go_on():
+        asked, go = asyncio.Event(), asyncio.Event()
+        go.set()
+        async with ActorSystem() as system:
+            runs = await Runner(agent(asked, go), store=store, durability="step", system=system).recover()
+            return [(running.id, (await running).final_output) for running in runs]
+
+    asyncio.run(begin())
+    found = asyncio.run(go_on())
+    assert {output for _, output in found} == {"done"}
+    begun = {name for name, _ in found}
+
+    async def rest():
+        return await store.keys("understudy:open:")
+
+    assert asyncio.run(rest()) == []
+    assert len(begun) == going
+    store.close()
+
+
+def test_recover_wakes_no_more_runs_at_once_than_it_is_told(run):
+    async def main():
+        store, asked, go = MemoryStore(), asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            runs = [Runner(agent(asked, go), store=store, durability="step", system=system).query("go") for _ in range(6)]
+            await asked.wait()
+            await system.drain(5)
+            assert {(await one).status for one in runs} == {"drained"}
+        at_work, most, again = 0, 0, asyncio.Event()
+
+        @tool
+        async def look() -> str:
+            """Look."""
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            await asyncio.sleep(0)
+            at_work -= 1
+            return "seen"
+
+        again.set()
+        async with ActorSystem() as system:
+            fresh = ChatModelAgent(name="A", model=LooksOnce(), tools=[look])
+            runner = Runner(fresh, store=store, durability="step", system=system)
+            assert len(await runner.recover(limit=1)) == 1
+            found = await runner.recover(concurrency=2)
+            assert [(await one).final_output for one in found] == ["done"] * len(found)
+            assert most <= 3
+
+    run(main())
