@@ -205,8 +205,8 @@ class SystemLeases:
         except BaseException as problem:
             owes = not isinstance(problem, WriteRefused) and lease.state is LeaseState.NONE and self._owe(lease)
             self._remove(lease)
-            if owes and self.keeper is not None:  # in a task of its own: a second cancellation must not cut it short
-                self.keeper.run_task(owner, self._settle(lease))
+            if owes:
+                await self._settle_now(lease, may_wait=isinstance(problem, Exception))
             raise
         if not taken:
             self._remove(lease)
@@ -278,6 +278,17 @@ class SystemLeases:
         lease.owner.owed[lease.key] = Debt(None, lease.undo)
         self._set_renew_timer()
         return True
+
+    async def _settle_now(self, lease: Lease, *, may_wait: bool) -> None:
+        """Give it back; if there is no time to wait for that, without waiting."""
+        is_settled = False
+        try:
+            if may_wait:
+                await self._settle(lease)
+                is_settled = True
+        finally:
+            if not is_settled and self.keeper is not None:
+                self.keeper.run_task(lease.owner, self._settle(lease))
 
     async def _settle(self, lease: Lease) -> None:
         """When the store has answered: give that back. If that cannot be done, it is done later."""

@@ -110,8 +110,8 @@ def test_g13_a_write_that_stalls_until_another_owner_has_the_run_is_refused(run,
 
 @pytest.mark.parametrize("number", range(1, 6))
 @pytest.mark.parametrize("kind", KINDS)
-def test_g13_an_answer_that_stalls_until_another_owner_has_the_run_starts_nothing(run, store_of, store_recipe, kind, number):
-    """It was written in time, and the process hears of it too late."""
+def test_g13_an_owner_that_does_not_hear_that_it_was_revoked_starts_at_most_what_it_has_recorded(run, store_of, store_recipe, kind, number):
+    """Its reply was written in time, and by its own clock it is alive: the tool that the reply wants may be started twice, with one key. Nothing behind it is."""
 
     async def main():
         two = Two(kind, store_of, store_recipe)
@@ -120,13 +120,30 @@ def test_g13_an_answer_that_stalls_until_another_owner_has_the_run_starts_nothin
         await soon(gate.reached.wait())
         await two.revoke()
         await two.take_over()
-        two.store.hold("append", "journal").open()
         begun = len(two.made)
         gate.open()
         await soon(two.looking)
         assert len({*two.made, *two.made_there}) == 2, "what is made again has the same key"
-        assert len(two.made) <= begun + 1
+        assert len(two.made) <= begun + (number in (1, 3)), "only behind a reply is there a tool to be started"
         await two.close()
+
+    run(main())
+
+
+@pytest.mark.xfail(reason="an owner that was revoked is not told before it next writes: only its time, by its own clock, stops it", strict=True)
+@pytest.mark.parametrize("number", [1, 3])
+def test_g13_an_owner_that_was_revoked_starts_no_tool_though_it_was_not_told(run, store_of, store_recipe, number):
+    async def main():
+        two = Two("memory", store_of, store_recipe)
+        gate = two.store.hold("append", "journal", after=True, skip=number)
+        two.begin()
+        await soon(gate.reached.wait())
+        await two.revoke()
+        await two.take_over()
+        begun = len(two.made)
+        gate.open()
+        await soon(two.looking)
+        assert two.made[begun:] == []
 
     run(main())
 
@@ -178,7 +195,7 @@ def test_g13_a_machine_that_was_suspended_starts_nothing_that_is_not_its_own_any
             two.check_lost(shown, begun)
         elif taken:
             assert two.made[begun:] == [], "a tool was started by an owner that had lost the run"
-            assert result.status == "failed" or number == 5
+            assert isinstance(result.error, RunLost) or number == 5
         else:
             assert result.status == "completed" or isinstance(result.error, RunLost)
             if await two.other.keys():

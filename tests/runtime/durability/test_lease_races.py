@@ -82,8 +82,8 @@ def test_a_store_in_trouble_costs_nobody_a_lease_in_another_one(run, trouble):
 def test_a_renewal_that_is_never_answered_does_not_outlast_its_run(run):
     async def main():
         apart = Apart(1)
+        apart.doors[0].hold("keep_alive", skip=1)
         at_work = await apart.work(0)
-        apart.doors[0].hold("keep_alive")
         await passing(apart.clock, 2 * LEASE_SECONDS)
         assert "its lease was lost" in str((await soon(at_work)).error)
         await passing(apart.clock, 1)
