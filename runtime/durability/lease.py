@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import RunLost, WriteRefused
 from ..stores.writes import Claim, Ending, Write
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .store_owner import StoreOwner
 
 __all__ = ["Lease", "LeaseState"]
+
+_TRIES: Final = 3
+"""How often a process asks whether it has a lease still, that is held up each time for longer than the answer is good."""
 
 
 class LeaseState(Enum):
@@ -36,7 +39,21 @@ class LeaseState(Enum):
 class Lease:
     """One lease that a run has, or waits for."""
 
-    __slots__ = ("claim", "former", "granted", "is_returning", "is_unfinished", "key", "on_lost", "on_wanted", "owner", "preempts", "state", "subject")
+    __slots__ = (
+        "claim",
+        "former",
+        "granted",
+        "is_returning",
+        "is_unfinished",
+        "key",
+        "lapse",
+        "on_lost",
+        "on_wanted",
+        "owner",
+        "preempts",
+        "state",
+        "subject",
+    )
 
     def __init__(
         self,
@@ -56,6 +73,7 @@ class Lease:
         self.preempts = preempts  # whether it is wanted at once here
         self.state = LeaseState.NONE
         self.claim: Claim | None = None  # as it was taken last
+        self.lapse = 0  # how often the owner's time had been over when the store last said that it is there
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
         self.owner: StoreOwner  # set when it is first asked for
@@ -72,20 +90,33 @@ class Lease:
 
     def is_sure(self) -> bool:
         """Whether there is time enough left to begin something, by a clock that counts the time for which this machine was suspended."""
-        return self.claim is not None and self.state is LeaseState.HELD and self.claim.owner == self.owner.name and self.owner.is_sure()
+        if self.claim is None or self.state is not LeaseState.HELD or self.claim.owner != self.owner.name:
+            return False
+        return self.lapse == self.owner.lapses and self.owner.is_sure()
 
     async def make_sure(self) -> None:
-        """Return when there is time enough. Raises `RunLost` if another process may have it."""
-        if self.is_sure():
-            return
-        if self.state is LeaseState.HELD:
+        """Return when there is time enough. Raises `RunLost` if another process may have it.
+
+        An owner whose time was over, and who is alive again, may have lost this to another one meanwhile: only the store knows.
+        """
+        for _ in range(_TRIES):
+            if self.is_sure():
+                return
+            if self.state is not LeaseState.HELD:
+                break
             await self.owner.enter()
+            lapse = self.owner.lapses
+            if self.lapse != lapse:
+                await self.commit(())
+                self.lapse = lapse
         if not self.is_sure():
+            self.lose()
             raise self.lost_error()
 
-    def hold(self, claim: Claim) -> None:
-        """It was taken."""
+    def hold(self, claim: Claim, lapse: int) -> None:
+        """It was taken. `lapse` is how often the owner's time had been over when the store was asked for it."""
         self.claim = claim
+        self.lapse = lapse
         self.state = LeaseState.HELD
 
     async def leave(self) -> None:

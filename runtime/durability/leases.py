@@ -224,6 +224,7 @@ class SystemLeases:
     async def _claim(self, lease: Lease, writes: Sequence[Write] = ()) -> bool:
         owner = lease.owner
         await owner.enter()
+        lapse = owner.lapses
         try:
             claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
         except WriteRefused as refused:
@@ -231,6 +232,7 @@ class SystemLeases:
                 raise
             owner.end()  # it was revoked, or stopped for longer than it is alive, at this very moment
             await owner.enter()
+            lapse = owner.lapses
             claim = await owner.access.claim(lease.key, owner.name, writes, former=lease.former)
         if owner.by_key.get(lease.key) is not lease:
             if claim is not None:
@@ -238,7 +240,7 @@ class SystemLeases:
             raise SystemDraining(_LEFT)
         if claim is not None:
             owner.owed.pop(lease.key, None)
-            lease.hold(claim)
+            lease.hold(claim, lapse)
             self._set_renew_timer()
         return claim is not None
 

@@ -47,6 +47,7 @@ class StoreOwner:
         "access",
         "by_key",
         "is_looking",
+        "lapses",
         "name",
         "owed",
         "seconds",
@@ -68,6 +69,7 @@ class StoreOwner:
         self.owed: dict[str, Claim | None] = {}  # claims that could not be given back yet; None: it is not known whether there is one
         self.tasks: set[asyncio.Task[None]] = set()  # that wait for the store
         self.is_looking = False  # whether the store is being asked which leases another process wants at once
+        self.lapses = 0  # how often its time was over before it was prolonged, as far as it knows: others may have taken something from it each time
         self._rename()
 
     def _rename(self) -> None:
@@ -101,6 +103,8 @@ class StoreOwner:
         started, name = boottime_of(self._clock), self.name
         alive = await self.access.keep_alive(name, self.seconds)
         if alive and name == self.name:
+            if boottime_of(self._clock) >= self._until:
+                self.lapses += 1
             self._until = max(self._until, started + self.seconds)
         return alive
 
