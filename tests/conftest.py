@@ -25,9 +25,12 @@ if os.environ.get("CI"):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How long the soak test goes on, and with which dice."""
+    """How long the soak test and the storms go on, and with which dice."""
     parser.addoption("--soak-seconds", type=float, default=15.0, help="how long the soak test goes on")
     parser.addoption("--soak-seed", type=int, default=None, help="with which dice: a failure says")
+    parser.addoption("--storm-seconds", type=float, default=8.0, help="how long a storm goes on, on each store")
+    parser.addoption("--storm-seed", type=int, default=None, help="with which dice: a failure says")
+    parser.addoption("--storm-store", choices=("sqlite", "redis", "postgres"), default=None, help="on which store, if not on each")
 
 
 def pytest_collection_finish() -> None:

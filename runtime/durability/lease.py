@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import RunLost, WriteRefused
 from ..stores.writes import Claim, Ending, Write
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .store_owner import StoreOwner
 
 __all__ = ["Lease", "LeaseState"]
+
+_TRIES: Final = 3
+"""How often a process asks whether it has a lease still, that is held up each time for longer than the answer is good."""
 
 
 class LeaseState(Enum):
@@ -95,16 +98,22 @@ class Lease:
         return self.state is LeaseState.HELD and self.life == owner.life and owner.is_sure() and self.claim is not None and self.claim.owner == owner.name
 
     async def make_sure(self) -> None:
-        """Return when there is time enough. Raises `RunLost` if another process may have it."""
-        if self.is_sure():
-            return
-        if self.state is LeaseState.HELD:
+        """Return when there is time enough. Raises `RunLost` if another process may have it.
+
+        An owner whose time was over, and who is alive again, may have lost this to another one meanwhile: only the store knows.
+        """
+        for _ in range(_TRIES):
+            if self.is_sure():
+                return
+            if self.state is not LeaseState.HELD:
+                break
             await self.owner.enter()
         if self.state is LeaseState.HELD and self.life != self.owner.life:
             life = self.owner.life
             await self.commit(())
             self.life = life
         if not self.is_sure():
+            self.lose()
             raise self.lost_error()
 
     def hold(self, claim: Claim, life: int) -> None:

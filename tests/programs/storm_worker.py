@@ -1,0 +1,308 @@
+"""A process of a storm: it asks for runs and turns of sessions, answers what they ask, and recovers what others have left. It is killed and stopped at random.
+
+storm_worker.py '["SQLiteStore", ["a.db"], {}]' FOLDER NAME SEED            asks for as long as it lives
+storm_worker.py '["SQLiteStore", ["a.db"], {}]' FOLDER NAME SEED end        sees the runs of FOLDER/tags to their ends, writes down what the sessions hold,
+                                                                            and ends
+
+What happens is written to FOLDER/NAME.jsonl, which no store knows of, as lines: {"t": the clock of the machine, "what": ...}. What each run does follows from
+its tag and the seed alone, so that whoever asks for it asks for the same.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from understudy import runtime
+from understudy.actors import ChatModelAgent, ToolContext, tool
+from understudy.runtime import ActorSystem, CheckpointError, Message, RunHooks, Runner, ToolCall, UnderstudyError, UsageError
+from understudy.runtime.durability.lease import Lease
+
+LEASE_SECONDS = 2
+SENDERS = 4
+SESSIONS = ("s0", "s1", "s2", "s3")
+LOSSES = ("RunLost", "StoreError", "WriteRefused", "ResumeError", "SystemDraining", "UsageError", "CheckpointError", "CheckpointNotFound")
+looks = {}  # by the fence: when its lease was last found to have time enough left; a call is as young as that
+
+
+def now():
+    """The same clock in all processes. It does not stand still while one of them is stopped."""
+    return time.monotonic()
+
+
+class Log:
+    """The file of one worker, whose incarnations all write to it."""
+
+    def __init__(self, path):
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def __call__(self, what, **said):
+        os.write(self._file, (json.dumps({"t": now(), "what": what, **said}) + "\n").encode())  # from here on it is the kernel's
+
+
+def watch_leases():
+    """Note when each look at a lease began that let something begin."""
+    ask = Lease.is_sure
+
+    def is_sure(self):
+        began = now()
+        sure = ask(self)
+        if sure:
+            looks[self.fence] = began
+        return sure
+
+    Lease.is_sure = is_sure
+
+
+def fence_of(context):
+    return 0 if context.lease is None else context.lease.fence
+
+
+# --- what a run does ---
+
+
+def plan(seed, tag):
+    """The steps of a run: the tools that its model wants, one reply after the other."""
+    dice = random.Random(f"{seed} {tag}")
+    return [dice.choices(("look", "pay", "work", "sign"), (3, 4, 2, 1), k=dice.choice((1, 1, 2))) for _ in range(dice.randrange(1, 5))]
+
+
+def session_of(seed, tag):
+    """In which session it is a turn, if it is one."""
+    dice = random.Random(f"{seed} {tag} session")
+    return dice.choice(SESSIONS) if dice.random() < 0.5 else None
+
+
+class Planner:
+    """A model that wants what the plan says. The ids of its calls are others each time that it is asked, as a real model's are."""
+
+    def __init__(self, seed):
+        self._seed = seed
+
+    async def generate(self, request):
+        await asyncio.sleep(0.02)
+        said = 0
+        for message in reversed(request.messages):
+            if message.role == "user":
+                tag = message.text
+                break
+            said += message.role == "assistant"
+        steps = plan(self._seed, tag)
+        if said >= len(steps):
+            return Message.assistant(f"{tag} done")
+        names = steps[said]
+        calls = [ToolCall(os.urandom(6).hex(), name, json.dumps({"of": f"{tag} {said} {part}"})) for part, name in enumerate(names)]
+        return Message.assistant(f"{tag} {said}", tuple(calls))
+
+
+def make_agent(log, seed):
+    def begin(context, of):
+        fence = fence_of(context.run)
+        log("start", run=context.run_id, call=f"{context.tool_name} {of}", id=context.call_id, key=context.idempotency_key, fence=fence, look=looks.get(fence))
+
+    def end(context, of):
+        log("end", run=context.run_id, call=f"{context.tool_name} {of}", key=context.idempotency_key)
+        return f"{of} {context.tool_name}"
+
+    @tool
+    async def look(of: str, context: ToolContext) -> str:
+        begin(context, of)
+        return end(context, of)
+
+    @tool
+    async def pay(of: str, context: ToolContext) -> str:
+        begin(context, of)
+        await asyncio.sleep(random.uniform(0, 0.3))
+        return end(context, of)
+
+    @tool
+    def work(of: str, context: ToolContext) -> str:
+        begin(context, of)
+        time.sleep(random.uniform(0, 0.05))
+        return end(context, of)
+
+    @tool(needs_approval=True)
+    async def sign(of: str, context: ToolContext) -> str:
+        begin(context, of)
+        await asyncio.sleep(random.uniform(0, 0.1))
+        return end(context, of)
+
+    return ChatModelAgent(name="A", model=Planner(seed), tools=[look, pay, work, sign], max_iterations=50)
+
+
+# --- what is written down of it ---
+
+
+def content(event):
+    """What an event says, short."""
+    message = event.message
+    said = (
+        None if message is None else [message.role, message.text, [[call.id, call.name, call.arguments] for call in message.tool_calls], message.tool_call_id]
+    )
+    return sha256(repr((event.agent_name, said, type(event.action).__name__, type(event.error).__name__)).encode()).hexdigest()[:16]
+
+
+class Worker:
+    """One incarnation."""
+
+    def __init__(self, log, store, system, seed):
+        self.log = log
+        self.seed = seed
+        self.runner = Runner(make_agent(log, seed), store=store, system=system, durability="step", hooks=Noting(self))
+
+    def show(self, event, fence):
+        """An event that belongs to the run. What has no invocation was said to this consumer only: that the run is lost here, for example."""
+        if event.invocation_id:
+            message = event.message
+            result_of = message.tool_call_id if message is not None and message.role == "tool" else None
+            self.log("shown", run=event.run_id, seq=event.seq, content=content(event), result_of=result_of, fence=fence)
+
+    def outcome(self, run_id, result, *, by):
+        error = type(result.error).__name__ if result.error is not None else None
+        if result.status in ("completed", "failed") and error not in LOSSES:
+            self.log(
+                "ended", run=run_id, status=result.status, said=result.final_message.text if result.final_message else None, error=str(result.error), by=by
+            )
+            return True
+        if result.status not in ("interrupted", "drained", "stuck"):
+            self.log("lost", run=run_id, status=result.status, error=f"{error}: {result.error}", by=by)
+        return False
+
+    async def consume(self, run):
+        async for event in run:
+            self.show(event, fence_of(run._context))
+        return await run
+
+    async def see_to_end(self, tag):
+        """Ask until it has ended, as a client does that must know."""
+        session = session_of(self.seed, tag)
+        self.log("asked", run=tag, session=session)
+        while True:
+            try:
+                front = self.runner if session is None else self.runner.session(session)
+                result = await self.consume(front.query(tag, run_id=tag, checkpoint_id=tag))
+                if self.outcome(tag, result, by="asker"):
+                    return
+                if result.status == "interrupted":
+                    await self.answer(tag)
+                elif result.status == "stuck":
+                    await self.retry(tag)
+            except UnderstudyError as problem:
+                self.log("refused", run=tag, error=f"{type(problem).__name__}: {problem}")
+                if isinstance(problem, UsageError):
+                    await self.retry(tag)  # asked for by its id, a run that was set aside says that it is another agent's
+            await asyncio.sleep(0.1)
+
+    async def answer(self, tag):
+        """Say yes; now and then twice in the same moment."""
+        runs = [self.runner.resume(tag, data=True) for _ in range(random.choice((1, 1, 2)))]
+        results = await asyncio.gather(*map(self.consume, runs), return_exceptions=True)
+        won = [result for result in results if not isinstance(result, BaseException)]
+        for problem in (result for result in results if isinstance(result, BaseException)):
+            if not isinstance(problem, CheckpointError):
+                raise problem
+        self.log("answered", run=tag, won=len(won))
+        for result in won:
+            self.outcome(tag, result, by="resume")
+
+    async def retry(self, tag):
+        """Give it another life, if it was set aside."""
+        try:
+            if any(run.id == tag for run in await self.runner.stuck()):
+                self.log("stuck", run=tag)
+                self.outcome(tag, await self.consume(await self.runner.retry(tag)), by="retry")
+        except UnderstudyError as problem:
+            self.log("refused", run=tag, error=f"{type(problem).__name__}: {problem}")
+
+    async def ask_on(self, name):
+        """One of those who send: one thing after the other, now and then the same as others at this moment."""
+        number = 0
+        while True:
+            number += 1
+            shared = random.random() < 0.2
+            await self.see_to_end(f"all-{int(now())}" if shared else f"{name}-{number}")
+
+    async def recover(self):
+        """The same as `recover_every`, but somebody looks on."""
+        while True:
+            try:
+                for run in await self.runner.recover():
+                    self.log("recovered", run=run.id)
+                    _keep(asyncio.create_task(self.look_on(run)))
+            except UnderstudyError as problem:
+                self.log("refused", run=None, error=f"{type(problem).__name__}: {problem}")
+            await asyncio.sleep(0.3)
+
+    async def look_on(self, run):
+        try:
+            self.outcome(run.id, await self.consume(run), by="recover")
+        except UnderstudyError as problem:
+            self.log("refused", run=run.id, error=f"{type(problem).__name__}: {problem}")
+
+    async def finish(self, tags):
+        """All is calm again: see everything to its end, and write down what is there."""
+        _keep(asyncio.create_task(self.recover()))
+        for start in range(0, len(tags), 40):
+            await asyncio.gather(*(self.see_to_end(tag) for tag in tags[start : start + 40]))
+        while await self.store_keys():
+            await asyncio.sleep(0.2)
+        for session in SESSIONS:
+            said = [[message.role, message.text] for message in await self.runner.session(session).history()]
+            self.log("history", session=session, said=said)
+        self.log("over")
+
+    async def store_keys(self):
+        """What is unfinished."""
+        store = self.runner.store
+        return [*await store.keys("understudy:open:"), *await store.keys("understudy:stuck:")]
+
+
+class Noting(RunHooks):
+    """Writes down what nobody looks at: the ends of runs that `recover_every` has continued. It holds up calls that are recorded and have not begun."""
+
+    def __init__(self, worker):
+        self._worker = worker
+
+    async def on_tool_start(self, context, agent, tool, call):
+        await asyncio.sleep(random.uniform(0, 0.1))
+
+    def on_run_end(self, context, result):
+        for event in result.events:
+            self._worker.show(event, fence_of(context))
+        self._worker.outcome(context.run_id, result, by="hook")
+
+
+_tasks = set()
+
+
+def _keep(task):
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+async def main(recipe, folder, name, seed, end=None):
+    kind, args, kwargs = json.loads(recipe)
+    log = Log(f"{folder}/{name.partition('.')[0]}.jsonl")
+    log("born", name=name, pid=os.getpid())
+    watch_leases()
+    async with getattr(runtime, kind)(*args, **kwargs) as store, ActorSystem(lease_seconds=LEASE_SECONDS) as system:
+        worker = Worker(log, store, system, int(seed))
+        if end is not None:
+            await worker.finish(Path(folder, "tags").read_text().split())
+            for task in list(_tasks):
+                task.cancel()
+        elif random.random() < 0.5:
+            async with worker.runner.recover_every(0.3):
+                await asyncio.gather(*(worker.ask_on(f"{name}.{number}") for number in range(SENDERS)))
+        else:
+            await asyncio.gather(worker.recover(), *(worker.ask_on(f"{name}.{number}") for number in range(SENDERS)))
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(*sys.argv[1:]))
