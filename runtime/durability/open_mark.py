@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..clock import boottime_of
 from ..codec.packing import pack, unpack
+from ..data.chat import new_id
 from ..errors import CheckpointError
 from ..stores.writes import Put, Remove, Write
 from .store_keys import open_key
@@ -49,12 +50,13 @@ class UnfinishedRun:
 class OpenMark:
     """The mark of one run: CLOSED, or OPEN until it is to be written again."""
 
-    __slots__ = ("_until", "is_open", "run")
+    __slots__ = ("_until", "_writer", "is_open", "run")
 
     def __init__(self, run: UnfinishedRun) -> None:
         self.run = run
         self.is_open = False
         self._until = math.inf
+        self._writer = new_id()  # so that no other process writes the same bytes, and what it has written is not taken for this one's
 
     @property
     def key(self) -> str:
@@ -63,7 +65,7 @@ class OpenMark:
     def put(self) -> Put:
         """Say that the run is not finished."""
         run = self.run
-        said: dict[str, Any] = {"checkpoint": run.checkpoint_id, "steps": run.steps}
+        said: dict[str, Any] = {"checkpoint": run.checkpoint_id, "steps": run.steps, "by": self._writer}
         if run.session_id is not None:
             said["session"] = run.session_id
         if run.version is not None:
