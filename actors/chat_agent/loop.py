@@ -224,7 +224,7 @@ class React:
         request = ModelRequest(messages, specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
             request = _kept(await maybe_await(middleware.before_model(context, request)), request, middleware, "before_model")
-        if door.run.lease is not None:
+        if door.run.lease is not None and not door.run.lease.is_sure():
             await door.make_sure()
         if self._hooked:
             await door.call_hooks("on_model_start", agent, request)

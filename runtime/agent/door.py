@@ -283,7 +283,7 @@ class AgentDoor:
     async def make_sure(self) -> None:
         """Return when this process certainly has the run, and has it for a while: before anything begins that cannot be taken back."""
         lease = self.run.lease
-        if lease is not None and not lease.is_sure():
+        if lease is not None and not lease.is_fresh():
             await lease.make_sure()
 
     # --- what is recorded ---

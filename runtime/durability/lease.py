@@ -7,6 +7,7 @@ is not there any more. Whether it still is, the store decides at each write. It 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -17,10 +18,14 @@ from ..stores.writes import Claim, Ending, Write
 if TYPE_CHECKING:
     from .store_owner import StoreOwner
 
-__all__ = ["Lease", "LeaseState"]
+__all__ = ["FRESH_SECONDS", "Lease", "LeaseState"]
 
 _TRIES: Final = 3
 """How often a process asks whether it has a lease still, that is held up each time for longer than the answer is good."""
+
+
+FRESH_SECONDS: Final = 0.1
+"""For how long an answer of the store is good enough to begin a tool by. The reply that wants the tool was written just before, so it seldom is asked again."""
 
 
 class LeaseState(Enum):
@@ -40,6 +45,7 @@ class Lease:
     """One lease that a run has, or waits for."""
 
     __slots__ = (
+        "asked",
         "asking",
         "claim",
         "former",
@@ -75,6 +81,7 @@ class Lease:
         self.preempts = preempts  # whether it is wanted at once here
         self.state = LeaseState.NONE
         self.claim: Claim | None = None  # as it was taken last
+        self.asked = -math.inf  # when the store was asked last that has said that it is there
         self.life = 0  # the life of its owner in which the store has last said that it is there
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
@@ -97,18 +104,21 @@ class Lease:
         owner = self.owner
         return self.state is LeaseState.HELD and self.life == owner.life and owner.is_sure() and self.claim is not None and self.claim.owner == owner.name
 
-    async def make_sure(self) -> None:
-        """Return when there is time enough. Raises `RunLost` if another process may have it.
+    def is_fresh(self) -> bool:
+        """Whether that is so, and the store has said so a moment ago: what was revoked meanwhile does not show on any clock."""
+        return self.is_sure() and self.owner.now() - self.asked <= FRESH_SECONDS
 
-        An owner whose time was over, and who is alive again, may have lost this to another one meanwhile: only the store knows.
+    async def make_sure(self) -> None:
+        """Return when there is time enough, and the store has said so a moment ago. Raises `RunLost` if another process may have it.
+
+        An owner whose time was over, and which is alive again, may have lost this to another one meanwhile: only the store knows.
         """
         for _ in range(_TRIES):
-            if self.is_sure():
+            if self.is_fresh():
                 return
             if self.state is not LeaseState.HELD:
                 break
             await self.owner.enter()
-        if self.state is LeaseState.HELD and self.life != self.owner.life:
             life = self.owner.life
             await self.commit(())
             self.life = life
@@ -118,7 +128,7 @@ class Lease:
 
     def hold(self, claim: Claim, life: int) -> None:
         """It was taken, in that life of its owner."""
-        self.claim, self.life = claim, life
+        self.claim, self.life, self.asked = claim, life, self.owner.now()
         self.state = LeaseState.HELD
 
     async def leave(self) -> None:
@@ -130,6 +140,7 @@ class Lease:
         if self.state is not LeaseState.HELD:
             raise self.lost_error()
         assert self.claim is not None
+        asked = self.owner.now()
         try:
             await self.owner.commit(self.claim, writes, then)
         except WriteRefused as refused:
@@ -140,6 +151,7 @@ class Lease:
                 self.owner.end()
             self.lose()
             raise error from refused
+        self.asked = asked
         if then != "keep":
             self.state = LeaseState.RETURNED
 

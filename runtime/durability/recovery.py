@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.tree import Node
 
-__all__ = ["Recovery", "Search", "find_unfinished", "retry_stuck", "stuck_runs"]
+__all__ = ["Recovery", "Search", "find_unfinished", "retry_stuck", "stuck_run", "stuck_runs"]
 
 _AT_ONCE: Final = 200
 """Runs that are looked at together: their reads are one to the store."""
@@ -120,13 +120,14 @@ async def stuck_runs(access: StoreAccess, agent_name: str) -> list[UnfinishedRun
     prefix = stuck_prefix(agent_name)
     runs = []
     for key in await access.keys(prefix):
-        run = await _stuck_run(access, agent_name, key[len(prefix) :])
+        run = await stuck_run(access, agent_name, key[len(prefix) :])
         if run is not None:
             runs.append(run)
     return runs
 
 
-async def _stuck_run(access: StoreAccess, agent_name: str, run_id: str) -> UnfinishedRun | None:
+async def stuck_run(access: StoreAccess, agent_name: str, run_id: str) -> UnfinishedRun | None:
+    """A run of that agent that was set aside; None if it was not."""
     data = await access.get(stuck_key(agent_name, run_id))
     if data is None:
         return None

@@ -91,6 +91,9 @@ class StoreOwner:
 
     # --- being alive ---
 
+    def now(self) -> float:
+        return boottime_of(self._clock)
+
     def is_sure(self) -> bool:
         """Whether no other process can have taken anything from it yet, nor will for a while."""
         return boottime_of(self._clock) < self._until - self.seconds / _MARGIN

@@ -16,6 +16,7 @@ from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
 from ..durability.open_mark import UnfinishedRun, read_mark
 from ..durability.persistence import RunPersistence
+from ..durability.recovery import stuck_run
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
@@ -87,6 +88,8 @@ class BeginningOnce(Beginning):
     async def _check(self, access: StoreAccess, run: UnfinishedRun) -> None:
         """Raise, if that id belongs to a run of another agent, or with other input."""
         ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
+        if await stuck_run(access, run.agent, run.id) is not None:
+            return  # which is said of it
         agent, asked = belongs_to(ended) if ended else (run.agent, None)
         if mark is not None:
             asked = read_mark(run.agent, run.id, mark).input

@@ -1,4 +1,4 @@
-"""What storms have found and what is not repaired yet: each of these fails, and has to be an ordinary test of its room when it does not any more."""
+"""What storms have found: a run that was set aside, the fence that a tool is given, connections that end before their process does."""
 
 import asyncio
 
@@ -12,7 +12,6 @@ from understudy.runtime.durability.store_access import StoreAccess
 from understudy.runtime.errors import RunLost
 
 
-@pytest.mark.xfail(strict=True, reason="BeginningOnce says that the id belongs to a run of another agent: it does not look at what was set aside")
 def test_g08_a_run_that_was_set_aside_says_so_to_whoever_asks_for_it_by_its_id(run):
     begun = asyncio.Event()
 
@@ -38,7 +37,6 @@ def test_g08_a_run_that_was_set_aside_says_so_to_whoever_asks_for_it_by_its_id(r
     run(main())
 
 
-@pytest.mark.xfail(strict=True, reason="there is no ToolContext.fence yet: only context.run.lease.fence, which is nobody's to use")
 def test_g13_a_tool_is_given_the_fence_under_which_it_is_called(run):
     seen = []
 
@@ -55,7 +53,6 @@ def test_g13_a_tool_is_given_the_fence_under_which_it_is_called(run):
     run(main())
 
 
-@pytest.mark.xfail(strict=True, reason="the end of a connection counts as the end of its process, which lives, and is sure by its clock that it has its runs")
 def test_g13_what_was_taken_because_a_connection_had_ended_is_noticed_before_anything_begins(run, postgres_server, store_recipe):
     import psycopg
 
