@@ -84,7 +84,7 @@ def _find(invocation: Invocation, tree: Node) -> bool:
 
 
 def _took_over(invocation: Invocation) -> bool:
-    """Whether it has the seat of one that stood in the tree: then it stood there too, or was linked to it."""
+    """Whether it has the place of one that stood in the tree: then it stood there too, or was linked to it."""
     parent, first = invocation.assignment.parent, invocation.names[0]
     if parent is None:
         return True

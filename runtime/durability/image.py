@@ -116,7 +116,7 @@ def row_of(entry: Entry) -> list[Any]:
 
 
 def frame_of(invocation: Invocation) -> dict[str, Any]:
-    """An invocation and its seat, without those below."""
+    """An invocation and its assignment, without those below."""
     assignment, window = invocation.assignment, invocation.window
     parent = assignment.parent
     frame: dict[str, Any] = {

@@ -100,7 +100,7 @@ class Journal:
         self._changes.append(["lane", lane.id, None if lane.parent is None else lane.parent.id, lane.fork])
 
     def gone(self, invocation: Invocation) -> None:
-        """An agent is no more in its seat."""
+        """An agent has left its assignment."""
         if self._frames.pop(invocation.id, None) is not None:
             self._changes.append(["gone", invocation.id])
 

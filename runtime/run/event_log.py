@@ -122,7 +122,7 @@ class EventLog:
         return event
 
     def drop_deferred(self, assignment: Assignment) -> None:
-        """The interrupts of the agents in that seat and below are somebody else's to show, or nobody's."""
+        """Forget the interrupts of the agents at or below that assignment: a caller reports them, or no one does."""
         if self.deferred:
             self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
 
