@@ -14,6 +14,7 @@ from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.run_context import RunContext
 from ..runtime.agent.tree import Node
 from ..runtime.data.chat import Message
+from ..runtime.data.run_path import names_of
 from ..runtime.errors import GuardrailTripped, UsageError
 from ..runtime.maybe_await import maybe_await
 
@@ -145,10 +146,10 @@ Kind: TypeAlias = Literal["input_guardrails", "output_guardrails"]
 
 def names_before(invocation: Invocation) -> tuple[str, ...]:
     """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in nobody's line."""
-    names = invocation.names[:-1]
+    names = names_of(invocation.names)[:-1]
     assignment = invocation.assignment
     while assignment.parent is not None and assignment.parent.assignment.dialogue is assignment.dialogue:
-        names = (*assignment.parent.names[:-1], *names)
+        names = (*names_of(assignment.parent.names)[:-1], *names)
         assignment = assignment.parent.assignment
     return names
 

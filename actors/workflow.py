@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar, Literal, Unpack
+from itertools import chain, islice, pairwise, repeat
+from typing import Any, ClassVar, Literal, Unpack
 
 from ..runtime.agent.context import AgentContext, door_of
 from ..runtime.agent.door import AgentDoor
@@ -17,6 +18,7 @@ from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
 from ..runtime.data.events import AgentEvent, Interrupted
 from ..runtime.data.outcome import Outcome, joined
+from ..runtime.data.run_path import Path, as_path, extended
 from ..runtime.errors import UsageError
 from .agent import Agent, AgentOptions
 
@@ -39,14 +41,14 @@ class Sequential(_Workflow):
         state = context.state
         door = door_of(context)
         children = door.node.children
-        base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
-        for index in range(state.get("next", 0), len(children)):
+        start: int = state.get("next", 0)
+        base = as_path((child.name for child in children[:start]), door.invocation.run_path)
+        for index in range(start, len(children)):
             outcome = await door.cast_node(children[index], base, door.invocation.lane, index, one_at_a_time=True)
             if outcome.kind != "finished" or outcome.broke:
                 return
-            base = (*base, children[index].name)
+            base = extended(base, children[index].name)
             state["next"] = index + 1
-            state["passed"] = base[len(context.run_path) :]
         return
         yield
 
@@ -69,7 +71,7 @@ class Loop(_Workflow):
         state = context.state
         door = door_of(context)
         children = door.node.children
-        base: tuple[str, ...] = (*context.run_path, *state.get("passed", ()))
+        base = _passed(state, [child.name for child in children], door.invocation.run_path)
         iteration: int = state.get("iteration", 0)
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
@@ -80,15 +82,30 @@ class Loop(_Workflow):
                 if outcome.broke:
                     door.last_cast = Outcome(message=outcome.message)  # it was this loop that was broken
                     return
-                base = (*base, children[index].name)
+                base = extended(base, children[index].name)
                 state["next"] = index + 1
-                state["passed"] = base[len(context.run_path) :]
             iteration += 1
             state["iteration"], state["next"] = iteration, 0
             # Children that never wait for anything must not keep everybody else from their turn.
             await asyncio.sleep(0)
         return
         yield
+
+
+def _passed(state: dict[str, Any], names: Sequence[str], path: Path) -> Path:
+    """The run path behind all that a loop has let play. Of that, it notes no more than from which turn on it had how many children."""
+    at = (state.get("iteration", 0), state.get("next", 0))
+    spans: list[list[int]] = state.get("spans") or ([[0, 0, state["of"]]] if "of" in state else [[*at, len(names)]])
+    if spans[-1][2] != len(names):
+        spans = [*spans, [*at, len(names)]]  # children were added
+    if len(spans) == 1 and not any(spans[0][:2]):
+        state["of"] = len(names)
+    else:
+        state["spans"] = spans
+    path = as_path(state.get("passed", ()), path)  # what an earlier version has noted, name by name
+    for (iteration, begun, count), (next_iteration, end, *_) in pairwise([*spans, [*at, 0]]):
+        path = as_path(islice(chain(*repeat(names[:count], next_iteration - iteration), names[:end]), begun, None), path)
+    return path
 
 
 class Parallel(_Workflow):

@@ -14,6 +14,7 @@ from ...runtime.agent.options import tool_options
 from ...runtime.agent.run_context import RunContext
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.events import Action, AgentEvent
+from ...runtime.data.run_path import names_of
 from .attempt import Attempt
 from .call_door import CallDoor
 
@@ -56,7 +57,7 @@ class ToolContext:
     @property
     def run_path(self) -> tuple[str, ...]:
         """The names of the agents that led here, the one that makes the call last."""
-        return self._door.agent.invocation.run_path
+        return names_of(self._door.agent.invocation.run_path)
 
     @property
     def tool_name(self) -> str:

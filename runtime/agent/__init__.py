@@ -4,6 +4,7 @@ Owns what an invocation of an agent is, as data, and how its definition is drive
 
     tree            the protocol of a definition; the tree that definitions form
     history         lanes, one for each child of a Parallel; what an agent is given of what was said before, by its policy
+    retelling       the same, made once for each message
     session_values  the values that all agents of a run share
     hooks           what looks on, and how it is called
     options         what is asked of one run only

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, Interrupted
 from ..data.outcome import Outcome
+from ..data.run_path import names_of
 from .door import AgentDoor
 from .options import agent_options
 from .run_context import RunContext
@@ -75,7 +76,7 @@ class AgentContext:
     @property
     def run_path(self) -> tuple[str, ...]:
         """The names of the agents that led here, this agent's last."""
-        return self._door.invocation.run_path
+        return names_of(self._door.invocation.run_path)
 
     @property
     def agent_name(self) -> str:

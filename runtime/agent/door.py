@@ -20,6 +20,7 @@ from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
+from ..data.run_path import Path, names_of
 from ..errors import ActorDeadError, CheckpointError, UsageError
 from .history import Lane
 from .hooks import call_hooks
@@ -171,17 +172,17 @@ class AgentDoor:
         count = self._casts[name] = self._casts.get(name, 0) + 1
         cast_key = f"{name}:{count}"
         assignments = invocation.assignments
-        if assignments and cast_key not in assignments:
+        if assignments and invocation.restored and cast_key not in assignments:
             # The state may differ from that of the first time: a child that was at work continues all the same.
             for known, assignment in assignments.items():
-                if not isinstance(assignment, Outcome) and assignment.future is None and assignment.names[0] == getattr(agent, "name", None):
+                if not isinstance(assignment, Outcome) and assignment.future is None and names_of(assignment.names)[0] == getattr(agent, "name", None):
                     return known
         return cast_key
 
     async def cast_node(
         self,
         node: Node,
-        base: tuple[str, ...],
+        base: Path,
         lane: Lane,
         cast_key: CastKey,
         *,
@@ -203,7 +204,7 @@ class AgentDoor:
     async def begin_cast(
         self,
         node: Node,
-        base: tuple[str, ...],
+        base: Path,
         lane: Lane,
         reply: CastReply,
         cast_key: CastKey,

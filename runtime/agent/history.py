@@ -12,11 +12,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..data.chat import Message, Part, TextPart, ToolCall
+from ..data.run_path import Path, begins_with
 
-__all__ = ["TRANSFER_TOOL", "Entry", "HistoryEntry", "HistoryPolicy", "HistoryRewriter", "Lane", "complete_calls", "retold", "select", "without_transfers"]
+if TYPE_CHECKING:
+    from .retelling import Retelling
+
+__all__ = [
+    "TRANSFER_TOOL",
+    "Entry",
+    "HistoryEntry",
+    "HistoryPolicy",
+    "HistoryRewriter",
+    "Lane",
+    "complete_calls",
+    "retold",
+    "select",
+    "tell",
+    "without_transfers",
+]
 
 TRANSFER_TOOL: Final = "transfer_to_agent"
 """The name of the one tool by which an agent hands over to another."""
@@ -43,7 +59,7 @@ class Entry:
 
     __slots__ = ("agent_name", "invocation_id", "message", "retold", "run_path")
 
-    def __init__(self, agent_name: str, run_path: tuple[str, ...], invocation_id: str, message: Message) -> None:
+    def __init__(self, agent_name: str, run_path: Path, invocation_id: str, message: Message) -> None:
         self.agent_name = agent_name
         self.run_path = run_path
         self.invocation_id = invocation_id
@@ -54,13 +70,14 @@ class Entry:
 class Lane:
     """What one line of agents has said, behind what was said before it began."""
 
-    __slots__ = ("entries", "fork", "id", "parent")
+    __slots__ = ("entries", "fork", "id", "parent", "retellings")
 
     def __init__(self, parent: Lane | None = None, lane_id: str = "") -> None:
         self.id = lane_id  # names it in its run
         self.parent = parent
         self.fork = 0 if parent is None else len(parent.entries)  # how much of the parent's own entries is seen from here
         self.entries: list[Entry] = []
+        self.retellings: dict[tuple[str, bool], Retelling] = {}  # as agents were told it, the one that was told last behind
 
     def visible(self) -> list[Entry]:
         """All that is seen from here, oldest first."""
@@ -77,7 +94,7 @@ class Lane:
             self.entries += child.entries
 
 
-def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: tuple[str, ...], since: int = 0) -> list[Entry]:
+def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: Path, since: int = 0) -> list[Entry]:
     """The entries that an agent gets to see which begins when its lane holds `until` entries of its own; without the first `since` of all."""
     if policy == "input_only":
         return []
@@ -87,7 +104,7 @@ def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_p
     if since:
         del entries[:since]
     if policy == "run_path":
-        return [entry for entry in entries if entry.run_path == run_path[: len(entry.run_path)]]
+        return [entry for entry in entries if begins_with(run_path, entry.run_path)]
     if policy == "isolated":
         return [entry for entry in entries if entry.agent_name == agent_name]
     return entries
@@ -95,9 +112,15 @@ def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_p
 
 def retold(entries: Iterable[Entry], agent_name: str, *, skip_transfers: bool) -> list[Message]:
     """The entries as messages for that agent: its own as they are, those of others retold."""
-    messages = []
+    messages: list[Message] = []
+    own = tell([*entries], 0, None, agent_name, messages, skip_transfers=skip_transfers)
+    return complete_calls(messages) if own else messages
+
+
+def tell(entries: Sequence[Entry], start: int, until: int | None, agent_name: str, messages: list[Message], *, skip_transfers: bool) -> bool:
+    """Put those entries behind the messages. Returns whether one of them is the agent's own."""
     own = False
-    for entry in entries:
+    for entry in islice(entries, start, until):
         message = entry.message
         if skip_transfers and (message.tool_calls or message.role == "tool"):
             without = without_transfers(message)
@@ -114,7 +137,7 @@ def retold(entries: Iterable[Entry], agent_name: str, *, skip_transfers: bool) -
             if entry.retold is None:
                 entry.retold = _retell(message, entry.agent_name)
             messages.append(entry.retold)
-    return complete_calls(messages) if own else messages
+    return own
 
 
 def without_transfers(message: Message) -> Message | None:

@@ -16,6 +16,7 @@ from ..data.chat import Message
 from ..errors import UsageError
 from ..maybe_await import maybe_await
 from .history import HistoryEntry, Lane, complete_calls, retold, select, without_transfers
+from .retelling import told
 
 if TYPE_CHECKING:
     from .history import HistoryRewriter
@@ -76,6 +77,10 @@ def read_window(invocation: Invocation, agent: Definition, run: RunContext, *, s
         return _rewritten(policy, opening.messages, skipped, invocation, agent.name, run, streaming=streaming)
     if not window.since and lane.parent is None:
         return opening  # nothing has been said yet
+    if policy == "lane" and lane.parent is None and not skipped:
+        messages = told(lane, window.since, invocation.node.name, skip_transfers=run.skip_transfers)
+        if messages is not None:
+            return AgentInput((*opening.messages, *messages), streaming)
     entries = select(lane, window.since, policy, invocation.node.name, invocation.run_path, skipped)
     return AgentInput((*opening.messages, *retold(entries, invocation.node.name, skip_transfers=run.skip_transfers)), streaming)
 

@@ -21,6 +21,7 @@ from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
 from ..data.interrupt import Address, AddressStep, Answer, InterruptContext, Pending
 from ..data.outcome import Outcome
+from ..data.run_path import Path, extended, names_of
 from ..errors import ActorDeadError, CheckpointError
 from .history import Lane
 from .input_window import InputWindow
@@ -64,6 +65,9 @@ class InvocationPhase(Enum):
 _AT_WORK: Final = InvocationPhase.AT_WORK  # a member is looked up by a name of its class, which takes longer than a comparison
 _PARKED: Final = InvocationPhase.PARKED
 
+# What a copy of a table need not copy.
+_PLAIN: Final = frozenset((type(None), bool, int, float, str, bytes))
+
 
 class Dialogue:
     """A conversation: the run's own, or that of an agent which is called as a tool. Exits, transfers and breaks stay inside."""
@@ -99,7 +103,7 @@ class Assignment:
         self.loop = loop  # the iteration of the nearest loop around it; None outside of any
         self.future = future  # where the outcome goes; None for the root of the run
         self.holder: Invocation | None = None
-        self.names: tuple[str, ...] = ()  # of all its holders, the present one last
+        self.names: Path = ()  # of all its holders, the present one last
         self.forgotten = False  # whether its caster has stopped waiting for it
         self.broke = False  # whether one of its holders has broken that loop
 
@@ -176,9 +180,7 @@ class Invocation:
     broke: bool = False
     """Whether it has broken the loop around it."""
 
-    def __init__(
-        self, node: Node, run_path: tuple[str, ...], lane: Lane, assignment: Assignment, window: InputWindow, *, handed_over_by: Node | None = None
-    ) -> None:
+    def __init__(self, node: Node, run_path: Path, lane: Lane, assignment: Assignment, window: InputWindow, *, handed_over_by: Node | None = None) -> None:
         self.id = new_id()
         self.node = node
         self.run_path = run_path
@@ -188,15 +190,15 @@ class Invocation:
         self.messages: list[Message] = []  # its own, oldest first
         self.assignment = assignment
         assignment.holder = self
-        assignment.names = self.names = (*assignment.names, node.name)
+        assignment.names = self.names = extended(assignment.names, node.name)
 
     @classmethod
     def restore(
         cls,
         invocation_id: str,
-        name: str,
+        names: Path,
         tree_path: tuple[str, ...],
-        run_path: tuple[str, ...],
+        run_path: Path,
         lane: Lane,
         assignment: Assignment,
         window: InputWindow,
@@ -215,7 +217,7 @@ class Invocation:
             made.last_message = made.messages[-1]
         made.assignment = assignment
         assignment.holder = made
-        assignment.names = made.names = (*assignment.names, name)
+        assignment.names = made.names = names
         made.restored = True
         return made
 
@@ -233,10 +235,11 @@ class Invocation:
         """Keep state and notes as of this step: if it has to continue before its next one, it does so from here."""
         if self.state is not None or self.notes is not None:
             try:
-                self.saved = (deepcopy(self.state), deepcopy(self.notes))
+                self.saved = (_copy(self.state), _copy(self.notes))
             except Exception as error:
-                msg = f"agent {self.names[-1]!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
-                raise CheckpointError(msg, agent=self.names[-1]) from error
+                name = names_of(self.names)[-1]
+                msg = f"agent {name!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
+                raise CheckpointError(msg, agent=name) from error
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """Its actor calls this as the very last. If the agent has not reported its end, the supervisor hears of it here."""
@@ -265,6 +268,15 @@ class Invocation:
             return parent.as_enclosing()
         outer = None if parent is None else parent.as_enclosing()
         return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)
+
+
+def _copy(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    for value in values.values():
+        if type(value) not in _PLAIN:
+            return deepcopy(values)
+    return values.copy()
 
 
 def walk(assignment: Assignment) -> Iterator[Invocation]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent
 from ..data.outcome import Outcome
+from ..data.run_path import Path
 from .history import Lane
 from .tree import Node
 
@@ -68,7 +69,7 @@ class Cast:
         reply: CastReply,
         *,
         cast_key: CastKey,
-        base: tuple[str, ...],
+        base: Path,
         lane: Lane,
         given: AgentInput | None = None,
         loop: int | None = None,

@@ -4,6 +4,7 @@ Owns what passes between agents, models, runs and stores. Its files, each import
 
     chat            messages, their parts, pieces of them, tool calls, usage
     agent_input     what an agent is given when it begins
+    run_path        the names of the agents that led somewhere, sharing their beginnings
     interrupt       where a run waits, for what, and what it was answered
     events          what a run shows
     outcome         how an agent, or a run, has ended

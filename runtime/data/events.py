@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 from ..quick_init import quick
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
+from .run_path import Path, names_of
 
-__all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp"]
+__all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "with_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,25 @@ class AgentEvent:
         return self.error is not None and self.delta is None
 
 
+class _ShownPath:
+    """Where an event keeps its run path, which may be one that shares its beginning with others. Whoever looks sees a tuple."""
+
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
+
+    def __get__(self, event: object, owner: type | None = None) -> Any:
+        if event is None:
+            return self
+        path = self._slot.__get__(event, owner)
+        return path if type(path) is tuple else names_of(path)
+
+    def __set__(self, event: object, value: object) -> None:
+        self._slot.__set__(event, value)
+
+
+AgentEvent.run_path = _ShownPath(AgentEvent.run_path)  # type: ignore[assignment, misc]  # the slot that it stands in front of
+
+
 class _Draft:
     """An event that is being filled in. It has the layout of a frozen one, and becomes one by changing its class.
 
@@ -100,7 +120,7 @@ class _Draft:
     __slots__ = AgentEvent.__slots__
 
     agent_name: str
-    run_path: tuple[str, ...]
+    run_path: Path
     message: Message | None
     delta: MessageDelta | None
     custom_output: object
@@ -129,7 +149,7 @@ def _draft(message: Message | None, action: Action | None, custom_output: object
 def stamp(
     event: AgentEvent,
     agent_name: str,
-    run_path: tuple[str, ...],
+    run_path: Path,
     action: Action | None,
     error: Exception | None,
     seq: int,
@@ -152,3 +172,8 @@ def stamp(
     draft.invocation_id = invocation_id
     draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
     return draft  # type: ignore[return-value]  # it is one now
+
+
+def with_path(event: AgentEvent, path: Path) -> AgentEvent:
+    """A copy of a stamped event with another run path."""
+    return stamp(event, event.agent_name, path, event.action, event.error, event.seq, event.timestamp, event.run_id, event.invocation_id)

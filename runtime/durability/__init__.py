@@ -3,6 +3,7 @@
 Owns the form of a run as plain data, and when which part of it is written. Its files, each importing only from those above it:
 
     compatibility   whether a tree that has changed still fits what was kept of a run
+    path_table      run paths as plain data, of which the beginnings are written once
     image           a run as one value, and the version of that format
     journal         the same, step by step
     store_keys      the keys under which everything is in a store

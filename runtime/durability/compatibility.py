@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..agent.tree import Node
+from ..data.run_path import names_of
 from ..errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _tree_around(invocation: Invocation) -> Node | None:
     tree: Node | None = None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
     if tree is None:
         name = "?" if tool is None else tool.name
-        msg = f"the agents have changed: {parent.node.name!r} has no tool {name!r} any more that calls the agent {invocation.names[0]!r}."
+        msg = f"the agents have changed: {parent.node.name!r} has no tool {name!r} any more that calls the agent {names_of(invocation.names)[0]!r}."
         raise CheckpointError(msg, agent=parent.node.name)
     return tree
 
@@ -85,7 +86,7 @@ def _find(invocation: Invocation, tree: Node) -> bool:
 
 def _took_over(invocation: Invocation) -> bool:
     """Whether it has the place of one that stood in the tree: then it stood there too, or was linked to it."""
-    parent, first = invocation.assignment.parent, invocation.names[0]
+    parent, first = invocation.assignment.parent, names_of(invocation.names)[0]
     if parent is None:
         return True
     node = parent.node

@@ -5,6 +5,7 @@ definition: where an agent stands in its tree is a list of names, which is looke
 
     frames    an invocation that has not ended, by its id          ended     how those have ended that it cast, by its id and their slots
     steps     results of `context.step`, by the invocation's id    lanes     [parent, fork, rows] of each lane, by its id
+    paths     the beginnings of long run paths, in a table of their own: see `path_table`
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ from ..data.agent_input import AgentInput
 from ..data.chat import Message, ToolCall, Usage
 from ..data.interrupt import AddressStep, Answer, InterruptContext, Pending
 from ..data.outcome import Outcome, OutcomeKind
+from ..data.run_path import Path
 from ..errors import CheckpointError, UsageError
 from .compatibility import find_nodes, shape_of
+from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["FORMAT", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
+__all__ = ["FORMAT", "STORED_PATHS", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
 
-FORMAT: Final = 1
-"""Of images. One that is higher was written by a newer version."""
+FORMAT: Final = 2
+"""Of images, and of the journals that begin with them. One that is higher was written by a newer version. Before 2, each run path had all its names."""
+
+STORED_PATHS: Final = "paths"
+"""Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""
 
 _MOST_FORMATS: Final = 1_000_000
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
@@ -81,14 +87,15 @@ def counters_of(state: RunState, ahead: int = 0) -> dict[str, Any]:
     return {"seq": state.seq + ahead, "transfers": state.transfers, "usage": context.usage, "null_answer": context.null_answer}
 
 
-def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, *, ahead: int = 0) -> dict[str, Any]:
+def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, paths: PathTable | None = None, *, ahead: int = 0) -> dict[str, Any]:
     """The image of a run, as it is now but for `ahead` events that are about to be shown; without so much of each lane as is stored already."""
+    paths = PathTable() if paths is None else paths
     frames: dict[str, Any] = {}
     ended: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     lanes: dict[str, Lane] = {"": state.lane}
     for invocation in () if state.root is None else walk(state.root):  # none, if nobody plays yet
-        frames[invocation.id] = frame_of(invocation)
+        frames[invocation.id] = frame_of(invocation, paths)
         lanes[invocation.lane.id] = invocation.lane
         for lane in invocation.lanes or ():
             lanes[lane.id] = lane
@@ -97,33 +104,37 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, *, a
             ended[invocation.id] = outcomes
         if invocation.steps:
             steps[invocation.id] = invocation.steps
-    return {
+    drawn = {lane.id: _drawn_lane(lane, stored.get(lane.id, 0), paths) for lane in lanes.values()}
+    image = {
         **draw_header(state, root, ahead),
         "values": state.context.session.to_dict(),
         "frames": frames,
         "ended": ended,
         "steps": steps,
-        "lanes": {lane.id: _drawn_lane(lane, stored.get(lane.id, 0)) for lane in lanes.values()},
+        "lanes": drawn,
     }
+    if paths.rows:
+        image["paths"] = paths.rows[stored.get(STORED_PATHS, 0) :]
+    return image
 
 
-def _drawn_lane(lane: Lane, start: int) -> list[Any]:
-    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry) for entry in islice(lane.entries, start, None)]]
+def _drawn_lane(lane: Lane, start: int, paths: PathTable) -> list[Any]:
+    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry, paths) for entry in islice(lane.entries, start, None)]]
 
 
-def row_of(entry: Entry) -> list[Any]:
-    return [entry.agent_name, [*entry.run_path], entry.invocation_id, entry.message]
+def row_of(entry: Entry, paths: PathTable) -> list[Any]:
+    return [entry.agent_name, paths.write(entry.run_path), entry.invocation_id, entry.message]
 
 
-def frame_of(invocation: Invocation) -> dict[str, Any]:
+def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
     """An invocation and its assignment, without those below."""
     assignment, window = invocation.assignment, invocation.window
     parent = assignment.parent
     frame: dict[str, Any] = {
         "slot": assignment.cast_key,
-        "names": [*invocation.names],
+        "names": paths.write(invocation.names),
         "place": [*(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)],
-        "path": [*invocation.run_path],
+        "path": paths.write(invocation.run_path),
         "lane": invocation.lane.id,
         "since": window.since,
     }
@@ -162,19 +173,24 @@ def check_image(image: dict[str, Any], root: Node) -> None:
     rebuild(image, RunState(RunContext("", None, SessionValues(), (), None), AgentInput()), root)
 
 
-def rebuild(image: dict[str, Any], state: RunState, root: Node) -> None:
-    """Build the run of an image, with every agent in its place of the tree. Raises CheckpointError if it does not hold together, or not with that tree."""
+def rebuild(image: dict[str, Any], state: RunState, root: Node) -> Mapping[int, Path]:
+    """Build the run of an image, with every agent in its place of the tree. Raises CheckpointError if it does not hold together, or not with that tree.
+
+    Returns the run paths that it has numbers for.
+    """
     try:
-        _rebuild(image, state)
+        paths = read_paths(image.get("paths", ()))
+        _rebuild(image, state, paths)
         find_nodes(root, image["shape"], [] if state.root is None else list(walk(state.root)))
     except CheckpointError:
         raise
     except _DAMAGE as error:
         msg = f"the checkpoint is damaged: its parts do not belong together ({type(error).__name__}: {error})."
         raise CheckpointError(msg) from error
+    return paths
 
 
-def _rebuild(image: dict[str, Any], state: RunState) -> None:
+def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) -> None:
     context = state.context
     state.input = AgentInput(_messages(image["input"][0]), bool(image["input"][1]))
     state.seq, state.transfers = _count(image["seq"]), _count(image["transfers"])
@@ -186,13 +202,13 @@ def _rebuild(image: dict[str, Any], state: RunState) -> None:
     context.skip_transfers = bool(image["skip_transfers"])
     context.options = (*restored_options(image["options"]), *context.options)
     context.session.update({**image["values"], **context.session.to_dict()})
-    lanes = _lanes(image["lanes"])
+    lanes = _lanes(image["lanes"], paths)
     state.lane = lanes[""]
     frames: dict[str, dict[str, Any]] = image["frames"]
     built: dict[str, Invocation] = {}
     dialogue = Dialogue(state.input, shown=True, recorded=True)
     for invocation_id in frames:
-        _build(invocation_id, frames, built, lanes, dialogue)
+        _build(invocation_id, frames, built, lanes, paths, dialogue)
     roots = [one for one in built.values() if one.assignment.parent is None]
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
@@ -210,13 +226,13 @@ def _rebuild(image: dict[str, Any], state: RunState) -> None:
         built[invocation_id].steps = dict(results)
 
 
-def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
+def _lanes(table: dict[str, Any], paths: Mapping[int, Path]) -> dict[str, Lane]:
     lanes = {lane_id: Lane(None, lane_id) for lane_id in table}
     for lane_id, (parent, fork, rows) in table.items():
         lane = lanes[lane_id]
         lane.parent = None if parent is None else lanes[parent]
         lane.fork = _count(fork)
-        lane.entries = [Entry(str(name), _names(path), str(invocation), checked_message(message)) for name, path, invocation, message in rows]
+        lane.entries = [Entry(str(name), read_path(path, paths), str(invocation), checked_message(message)) for name, path, invocation, message in rows]
     sound: set[str] = set()
     for lane in lanes.values():
         above: Lane | None = lane
@@ -230,7 +246,14 @@ def _lanes(table: dict[str, Any]) -> dict[str, Lane]:
     return lanes
 
 
-def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Dialogue) -> Invocation:
+def _build(
+    invocation_id: str,
+    frames: dict[str, dict[str, Any]],
+    built: dict[str, Invocation],
+    lanes: dict[str, Lane],
+    paths: Mapping[int, Path],
+    root_scope: Dialogue,
+) -> Invocation:
     """One invocation, and first those above it."""
     line = {invocation_id: None}
     above: Any = invocation_id
@@ -240,11 +263,13 @@ def _build(invocation_id: str, frames: dict[str, dict[str, Any]], built: dict[st
         line[above] = None
     for next_id in reversed(line):
         if next_id not in built:
-            built[next_id] = _build_one(next_id, frames[next_id], built, lanes, root_scope)
+            built[next_id] = _build_one(next_id, frames[next_id], built, lanes, paths, root_scope)
     return built[invocation_id]
 
 
-def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], root_scope: Dialogue) -> Invocation:
+def _build_one(
+    invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], paths: Mapping[int, Path], root_scope: Dialogue
+) -> Invocation:
     above = frame.get("in")
     parent = None if above is None else built[above]
     dialogue = root_scope if parent is None else parent.assignment.dialogue
@@ -256,10 +281,8 @@ def _build_one(invocation_id: str, frame: dict[str, Any], built: dict[str, Invoc
     tool = None if tool is None else _typed(tool, AddressStep)
     assignment = Assignment(parent, _typed(frame["slot"], int | str), dialogue, tool=tool, loop=None if loop is None else _count(loop))
     assignment.broke = bool(frame.get("seat_broke", False))
-    *before, name = _names(frame["names"])
-    assignment.names = tuple(before)
-    tree_path, path = _names(frame["place"]), _names(frame["path"])
-    invocation = Invocation.restore(_typed(invocation_id, str), name, tree_path, path, lanes[frame["lane"]], assignment, _window(frame))
+    names, tree_path, path = read_path(frame["names"], paths), read_names(frame["place"]), read_path(frame["path"], paths)
+    invocation = Invocation.restore(_typed(invocation_id, str), names, tree_path, path, lanes[frame["lane"]], assignment, _window(frame))
     for name, kind in _KEPT.items():
         if name in frame:
             setattr(invocation, name, _typed(frame[name], kind))
@@ -310,15 +333,6 @@ def _text(value: Any) -> str | None:
     return text
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    """At least one name."""
-    names = tuple(value)
-    if not names or isinstance(value, str) or any(type(name) is not str for name in names):
-        msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
-        raise CheckpointError(msg)
-    return names
-
-
 def _usage(value: Any) -> Usage:
     usage: Usage = _typed(value, Usage)
     for number in (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests):
@@ -335,7 +349,7 @@ def checked_message(value: Any) -> Message:
     message: Message = _typed(value, Message)
     for call in _typed(message.tool_calls, tuple):
         _typed(call, ToolCall)
-        _names((call.id, call.name, call.arguments))
+        read_names((call.id, call.name, call.arguments))
     if message.usage is not None:
         _usage(message.usage)
     for text in (message.tool_call_id, message.tool_name, message.reasoning):

@@ -9,6 +9,9 @@ A record is a list of changes. What it costs is proportional to the step: of an 
     lane id parent fork | joined id lanes    the lanes of a Parallel begin, and are put behind the one that they came from
     values changed gone | counters ...       session values; what only goes up
     start image | mark kind number           the beginning; an interrupt, a cancellation, the end
+    path number above names                  a row of the table of paths: see `path_table`
+
+The run path of an event is its own, if it is short. Else it stands behind the event, as in a frame, and the event has none.
 
 Owns: the making and the reading of records. It must never write to a store.
 """
@@ -19,17 +22,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..codec.packing import pack, unpack
-from ..data.events import AgentEvent, CustomAction
+from ..data.events import AgentEvent, CustomAction, with_path
 from ..errors import CheckpointError, UsageError
 from .image import check_format, counters_of, frame_of
+from .path_table import PathTable, read_path, read_paths
 
 if TYPE_CHECKING:
     from ..agent.history import Lane
     from ..agent.invocation import Invocation
     from ..agent.run_state import RunState
     from ..data.outcome import Outcome
+    from ..data.run_path import Path
 
-__all__ = ["Journal", "check_values", "kept_value", "replay"]
+__all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay"]
 
 _PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
@@ -39,7 +44,7 @@ _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Value
 class Journal:
     """What has happened in one run since its last record was made."""
 
-    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_problem", "_values")
+    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_paths", "_problem", "_rows", "_values")
 
     def __init__(self) -> None:
         self._changes: list[list[Any]] = []
@@ -48,14 +53,17 @@ class Journal:
         self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
         self._lanes: set[str] = {""}
         self._counters: dict[str, Any] = {}
+        self._paths = PathTable()
+        self._rows = 0  # how many of its rows were recorded
 
-    def start(self, image: dict[str, Any]) -> None:
-        """The run begins, or goes on from an image."""
+    def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
+        """The run begins, or goes on from an image that was drawn with those paths."""
         self._changes.append(["start", image])
-        self.know(image)
+        self.know(image, paths or PathTable())
 
-    def know(self, image: dict[str, Any]) -> None:
+    def know(self, image: dict[str, Any], paths: PathTable) -> None:
         """This has been recorded already."""
+        self._paths, self._rows = paths, len(paths.rows)
         self._lanes.update(image["lanes"])
         self._values = {key: kept_value(value) for key, value in image["values"].items()}
 
@@ -71,13 +79,14 @@ class Journal:
             if lane.id not in self._lanes:
                 self._lane(lane)
         try:
-            packed = pack(frame_of(invocation))
+            packed = pack(frame_of(invocation, self._paths))
         except CheckpointError as error:
             error.agent = invocation.node.name
             self._problem = self._problem or error
             return
         if self._frames.get(invocation.id) != packed:
             self._frames[invocation.id] = packed
+            self._note_paths()
             self._changes.append(["frame", invocation.id, packed])
 
     def event(self, event: AgentEvent, invocation: Invocation, *, said: bool) -> None:
@@ -85,7 +94,13 @@ class Journal:
         lane = invocation.lane if said else None
         if lane is not None and lane.id not in self._lanes:
             self._lane(lane)
-        self._changes.append(["event", None if lane is None else lane.id, event])
+        path = invocation.run_path
+        if type(path) is tuple:
+            self._changes.append(["event", None if lane is None else lane.id, event])
+        else:
+            written = self._paths.write(path)
+            self._note_paths()
+            self._changes.append(["event", None if lane is None else lane.id, with_path(event, ()), written])
         self.touch(invocation)
         dialogue, assignment = invocation.assignment.dialogue, invocation.assignment
         if said and not dialogue.recorded:
@@ -94,6 +109,13 @@ class Journal:
                 assignment = assignment.parent.assignment
             if assignment.holder is not None and assignment.holder is not invocation:
                 self.touch(assignment.holder)
+
+    def _note_paths(self) -> None:
+        """What stands behind refers to them."""
+        rows = self._paths.rows
+        if len(rows) > self._rows:
+            self._changes += [["path", *row] for row in rows[self._rows :]]
+            self._rows = len(rows)
 
     def _lane(self, lane: Lane) -> None:
         self._lanes.add(lane.id)
@@ -146,10 +168,10 @@ class Journal:
             return pack([_without_display(change) if change[0] == "event" else change for change in changes])
 
     def _session(self, state: RunState) -> None:
-        values = state.context.session.to_dict()
         known = self._values
-        if not values and not known:
+        if not known and not state.context.session:
             return
+        values = state.context.session.to_dict()
         changed = {}
         for key, value in values.items():
             kept = kept_value(value)
@@ -198,7 +220,7 @@ def _without_display(change: list[Any]) -> list[Any]:
     shown = AgentEvent(
         event.agent_name, event.run_path, event.message, None, custom, action, event.error, event.seq, event.timestamp, event.run_id, event.invocation_id
     )
-    return [change[0], change[1], shown]
+    return [change[0], change[1], shown, *change[3:]]
 
 
 def _text(value: Any) -> Any:
@@ -207,6 +229,26 @@ def _text(value: Any) -> Any:
     except CheckpointError:
         return repr(value)
     return value
+
+
+class EventReader:
+    """Reads the events out of the records of one run, which it is given in their order."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self) -> None:
+        self._paths: dict[int, Path] = {}
+
+    def read(self, record: bytes) -> list[AgentEvent]:
+        events: list[AgentEvent] = []
+        for kind, *change in unpack(record):
+            if kind == "start":
+                self._paths = read_paths(change[0].get("paths", ()))
+            elif kind == "path":
+                read_paths([change], self._paths)
+            elif kind == "event" and isinstance(change[1], AgentEvent):
+                events.append(with_path(change[1], read_path(change[2], self._paths)) if len(change) > 2 else change[1])  # noqa: PLR2004 -- with a path
+        return events
 
 
 def replay(records: list[bytes]) -> dict[str, Any]:
@@ -244,9 +286,13 @@ def _apply(image: dict[str, Any], change: list[Any]) -> None:
         _CHANGES[kind](image, *change[1:])
 
 
-def _event(image: dict[str, Any], lane: str | None, event: AgentEvent) -> None:
+def _event(image: dict[str, Any], lane: str | None, event: AgentEvent, path: list[Any] | None = None) -> None:
     if lane is not None:
-        image["lanes"][lane][2].append((event.agent_name, event.run_path, event.invocation_id, event.message))
+        image["lanes"][lane][2].append((event.agent_name, event.run_path if path is None else path, event.invocation_id, event.message))
+
+
+def _path(image: dict[str, Any], *row: Any) -> None:
+    image.setdefault("paths", []).append(row)
 
 
 def _ended(image: dict[str, Any], parent: str, cast_key: Any, outcome: Outcome) -> None:
@@ -273,6 +319,7 @@ def _mark(image: dict[str, Any], kind: str, number: int) -> None:
 
 
 _CHANGES: Final[dict[str, Any]] = {
+    "path": _path,
     "frame": lambda image, key, packed: image["frames"].__setitem__(key, unpack(packed)),
     "gone": lambda image, key: image["frames"].pop(key, None),
     "event": _event,

@@ -164,12 +164,13 @@ class RunPersistence:
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
         state.context.run_id = self.run_id
-        rebuild(image, state, self._root)
+        self.segments.paths.know(image.get("paths", ()), rebuild(image, state, self._root))
         if self.journal is not None:
+            paths = self.segments.paths
             if self._records and self._covers_journal:
-                self.journal.know(image)
+                self.journal.know(image, paths)
             else:
-                self.journal.start(draw(state, self._root))
+                self.journal.start(draw(state, self._root, paths=paths), paths)
         state.context.lease = self.own.held
 
     async def go_on(self, state: RunState) -> None:

@@ -19,6 +19,7 @@ from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase
 from ..agent.run_messages import CancelCast, Cast, Perform
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
+from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
 from .event_log import EventLog
@@ -126,7 +127,7 @@ class Casting:
         dialogue = request.dialogue or parent.assignment.dialogue
         loop = request.loop if request.loop is not None else parent.assignment.loop if request.dialogue is None else None
         assignment = Assignment(parent, request.cast_key, dialogue, tool=request.tool, loop=loop, future=request.reply)
-        run_path = request.base if request.node.parent is None and parent.node.inner is request.node else (*request.base, request.node.name)
+        run_path = request.base if request.node.parent is None and parent.node.inner is request.node else extended(request.base, request.node.name)
         invocation = Invocation(request.node, run_path, request.lane, assignment, open_window(request.lane, request.given))
         if self._keeps:
             self._note_cast(request, assignment, invocation)
@@ -215,7 +216,7 @@ class Casting:
             window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until)
         else:
             window = open_window(lane)
-        following = Invocation(target, (*invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
+        following = Invocation(target, extended(invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
         if self._journal is not None:
             self._journal.gone(invocation)
             self._journal.touch(following)

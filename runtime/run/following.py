@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ..codec.packing import unpack
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult, RunStatus
+from ..durability.journal import EventReader
 from ..durability.kept_outcome import read_outcome
 from ..durability.leases import leases_of
 from ..durability.store_access import StoreAccess
@@ -46,14 +46,14 @@ class Following:
         record = event_log.record
         event_log.context.run_id = self._run_id
         events: list[AgentEvent] = []
-        position, delay = 0, _FIRST_LOOK
+        reader, position, delay = EventReader(), 0, _FIRST_LOOK
         await wait_until_written(system, self._access, self._agent_name, self._run_id)
         while True:
             ended, open_mark = await self._access.get_both(journal_key(self._run_id), open_key(self._agent_name, self._run_id))
             for data in await self._access.read(journal_key(self._run_id), position):
                 position += 1
                 delay = _FIRST_LOOK
-                await self._show(record, _events_of(data), events)
+                await self._show(record, [event for event in reader.read(data) if event.seq], events)
             if ended:
                 result = read_outcome(self._run_id, ended, tuple(events))
                 await self._show(record, result.events, events)
@@ -94,11 +94,6 @@ async def wait_until_written(system: Host, access: StoreAccess, agent_name: str,
     key = open_key(agent_name, run_id)
     while leases_of(system).is_at_work(access, key) and await access.get(key) is None:
         await _pause(system, _FIRST_LOOK)
-
-
-def _events_of(record: bytes) -> list[AgentEvent]:
-    changes: Any = unpack(record)
-    return [change[2] for change in changes if change[0] == "event" and isinstance(change[2], AgentEvent) and change[2].seq]
 
 
 async def _pause(system: Host, seconds: float) -> None:

@@ -299,7 +299,8 @@ class RunSupervisor(Actor):
         persistence = self._log.persistence
         if persistence is None or persistence.journal is not None:
             return None
-        return draw(self._log.state, self._root, persistence.segments.stored, ahead=ahead)
+        segments = persistence.segments
+        return draw(self._log.state, self._root, segments.stored, segments.paths, ahead=ahead)
 
     # --- leaving ---
 

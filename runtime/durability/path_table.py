@@ -1,0 +1,82 @@
+"""Run paths as plain data: their beginnings are written once.
+
+A short path is the list of its names. A longer one is `[number, names]`: the path of that number in a table, and the names behind it. A row of the table is
+`[number, number of the path that it goes on from, names]`, and stands behind the row that it goes on from.
+
+Owns: that form, and its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..data.run_path import Path, SharedPath, as_path
+from ..errors import CheckpointError
+
+__all__ = ["PathTable", "read_names", "read_path", "read_paths"]
+
+
+class PathTable:
+    """The numbers of the paths of one run, and the rows that say what they are."""
+
+    __slots__ = ("_numbers", "rows")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Path, int] = {}  # of a long path, by which object it is: those that go on from it share that
+        self.rows: list[list[Any]] = []
+
+    def know(self, rows: Iterable[list[Any]], paths: Mapping[int, Path]) -> None:
+        """These have been written already."""
+        self.rows = [*rows]
+        self._numbers = {path: number for number, path in paths.items()}
+
+    def write(self, path: Path) -> list[Any]:
+        """The path as plain data. `rows` has what it goes on from by then."""
+        return [self._number(path.above), [*path.tail]] if isinstance(path, SharedPath) else [*path]
+
+    def _number(self, path: Path) -> int:
+        number = self._numbers.get(path)
+        if number is not None:
+            return number
+        line: list[Path] = []
+        at: Path | None = path
+        while at is not None and at not in self._numbers:
+            line.append(at)
+            at = at.above if isinstance(at, SharedPath) else None
+        for one in reversed(line):
+            number = self._numbers[one] = len(self.rows)
+            if isinstance(one, SharedPath):
+                self.rows.append([number, self._numbers[one.above], [*one.tail]])
+            else:
+                self.rows.append([number, None, [*one]])
+        assert number is not None
+        return number
+
+
+def read_names(value: Any) -> tuple[str, ...]:
+    """At least one name. Raises CheckpointError."""
+    names = tuple(value)
+    if not names or isinstance(value, str) or any(type(name) is not str for name in names):
+        msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
+        raise CheckpointError(msg)
+    return names
+
+
+def read_paths(rows: Iterable[Any], known: dict[int, Path] | None = None) -> dict[int, Path]:
+    """The paths of a table, by their numbers; with those of the rows before."""
+    paths: dict[int, Path] = {} if known is None else known
+    for number, above, names in rows:
+        if type(number) is not int or number in paths:
+            msg = f"the checkpoint is damaged: {number!r:.40} where the number of a path belongs."
+            raise CheckpointError(msg)
+        paths[number] = read_names(names) if above is None else SharedPath(paths[above], read_names(names))
+    return paths
+
+
+def read_path(value: Any, paths: Mapping[int, Path]) -> Path:
+    """What `PathTable.write` has made of a path, or a version before it, which wrote all names. Raises CheckpointError."""
+    if type(value) is list and value and type(value[0]) is int:
+        number, names = value
+        return SharedPath(paths[number], read_names(names))
+    return as_path(read_names(value))
