@@ -67,8 +67,7 @@ class LoopClock:
     def monotonic(self) -> float:
         return self._loop.time()
 
-    def boottime(self) -> float:
-        return boottime()
+    boottime = staticmethod(boottime)
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer:
         return self._loop.call_later(delay, callback, *args)

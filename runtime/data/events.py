@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ..quick_init import quick
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
-from .run_path import Path, names_of
+from .run_path import Path, SharedPath, names_of
 
 __all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "with_path"]
 
@@ -102,7 +102,7 @@ class _ShownPath:
         if event is None:
             return self
         path = self._slot.__get__(event, owner)
-        return path if type(path) is tuple else names_of(path)
+        return names_of(path) if type(path) is SharedPath else path
 
     def __set__(self, event: object, value: object) -> None:
         self._slot.__set__(event, value)

@@ -15,13 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from ..clock import boottime_of
 from ..data.chat import new_id
 from ..errors import WriteRefused
 from ..log import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..actor.host import Host
     from ..stores.writes import Claim, Ending, Write
@@ -48,7 +47,6 @@ class StoreOwner:
 
     __slots__ = (
         "__weakref__",
-        "_clock",
         "_entering",
         "_has_entered",
         "_is_quiet",
@@ -60,6 +58,7 @@ class StoreOwner:
         "is_looking",
         "life",
         "name",
+        "now",
         "owed",
         "seconds",
         "tasks",
@@ -69,7 +68,8 @@ class StoreOwner:
     def __init__(self, access: StoreAccess, system: Host) -> None:
         self.access = access
         self.seconds = system.lease_seconds
-        self._clock = system.clock
+        self.now: Callable[[], float] = getattr(system.clock, "boottime", system.clock.monotonic)
+        """The time by which it judges whether it is alive: one that counts the time for which this machine was suspended."""
         self._loop = system.loop
         self._entering = asyncio.Lock()
         self._writes = 0  # that are under way
@@ -91,12 +91,9 @@ class StoreOwner:
 
     # --- being alive ---
 
-    def now(self) -> float:
-        return boottime_of(self._clock)
-
     def is_sure(self) -> bool:
         """Whether no other process can have taken anything from it yet, nor will for a while."""
-        return boottime_of(self._clock) < self._until - self.seconds / _MARGIN
+        return self.now() < self._until - self.seconds / _MARGIN
 
     async def enter(self) -> None:
         """Be certainly alive. What it had is lost if the store knows it no more: it goes on under another name."""
@@ -108,16 +105,16 @@ class StoreOwner:
             if self._has_entered and not await self._prolong():
                 self.end()
             if not self._has_entered:
-                started = boottime_of(self._clock)
+                started = self.now()
                 await self.access.keep_alive(self.name, self.seconds, first=True)
                 self._has_entered = True
                 self._until = started + self.seconds
 
     async def _prolong(self) -> bool:
-        started, name = boottime_of(self._clock), self.name
+        started, name = self.now(), self.name
         alive = await self.access.keep_alive(name, self.seconds)
         if alive and name == self.name:
-            if boottime_of(self._clock) >= self._until:
+            if self.now() >= self._until:
                 self.life += 1
             self._until = max(self._until, started + self.seconds)
         return alive
@@ -130,7 +127,7 @@ class StoreOwner:
                     self.end()
             await self.pay_all()
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
-            left = self._until - boottime_of(self._clock)
+            left = self._until - self.now()
             logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
             self.end_if_late()
             return False

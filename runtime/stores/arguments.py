@@ -93,21 +93,25 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
     """About how many bytes they write. Raises, if one of them is none, or a part of it is not what it has to be."""
     size = 0
     for index, write in enumerate(writes):
-        where = f"writes[{index}]"
-        if type(write) not in _WRITES:
-            msg = f"{call}: {where} is a {type(write).__name__}; give Put, Remove, Append or Expect."
+        kind = type(write)
+        if kind not in _WRITES:
+            msg = f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append or Expect."
             raise UsageError(msg)
-        key_bytes(call, write.key, name=f"{where}.key")
-        if type(write) is Put:
-            size += len(value_bytes(call, write.value, name=f"{where}.value"))
+        if type(write.key) is not str or not 0 < len(write.key) <= _SURELY_SHORT:
+            key_bytes(call, write.key, name=f"writes[{index}].key")
+        if type(write) is Append:
+            for record in write.records:
+                size += len(record if type(record) is bytes else value_bytes(call, record, name=f"writes[{index}].records"))
+            if type(write.after) is not int or write.after < 0:
+                count(call, write.after)
+        elif type(write) is Put:
+            size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))
             if write.seconds is not None:
-                span(call, write.seconds, name=f"{where}.seconds")
-        elif type(write) is Append:
-            size += sum(len(value_bytes(call, record, name=f"{where}.records")) for record in write.records)
-            count(call, write.after)
+                span(call, write.seconds, name=f"writes[{index}].seconds")
         elif type(write) is Expect and write.value is not None:
-            value_bytes(call, write.value, name=f"{where}.value")
+            value_bytes(call, write.value, name=f"writes[{index}].value")
     return size
 
 
+_SURELY_SHORT: Final = LONGEST_KEY // 4  # characters, each of which has four bytes at most
 _WRITES: Final = (Put, Remove, Append, Expect)

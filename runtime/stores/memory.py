@@ -238,7 +238,8 @@ class MemoryStore:
     # --- under the lock ---
 
     def _is_alive(self, owner: str) -> bool:
-        return self._owners.get(owner, -math.inf) > self._time()
+        until = self._owners.get(owner)
+        return until is not None and until > self._time()
 
     def _check(self, writes: Sequence[Write]) -> None:
         """Raise, if one of the writes is to be refused: by what there is before the first of them."""
@@ -275,7 +276,7 @@ class MemoryStore:
     def _find(self, key: str) -> _Entry | None:
         """What there is of that key now."""
         entry = self._entries.get(key)
-        if entry is not None and entry.expires <= self._time():
+        if entry is not None and entry.expires != math.inf and entry.expires <= self._time():
             self._forget(key)
             return None
         return entry
