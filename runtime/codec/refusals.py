@@ -37,7 +37,9 @@ def _of_event(event: events.AgentEvent) -> Collection[object]:
 
 
 def _of_message(message: chat.Message | None) -> Collection[object]:
-    return () if message is None or type(message.content) is str else message.content
+    if type(message) is not chat.Message:
+        return () if message is None else (message,)
+    return () if type(message.content) is str else message.content
 
 
 # What may be in the fields of the most frequent classes: their other fields are texts and numbers.

@@ -285,6 +285,9 @@ class RunSupervisor(Actor):
         try:
             kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
             await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead, outcome=kept)
+        except RunLost as error:
+            self._log.deferred = []  # another process has the run: what it waits for is that one's to show
+            return self._give_up(error)
         except Exception as error:  # noqa: BLE001 -- as above
             problem = error
         self._rest(problem, stamped)
@@ -376,6 +379,8 @@ class RunSupervisor(Actor):
         try:
             await persistence.save(self._log.state, kind, cut.image, ahead=1)
             record.is_drained = kind == "drained"
+        except RunLost as failure:
+            return self._give_up(failure)
         except Exception as failure:  # noqa: BLE001 -- as above
             problem = failure
         self._say_cancelled(cut.error, problem)

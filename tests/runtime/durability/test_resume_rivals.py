@@ -95,12 +95,12 @@ def test_g08_of_two_processes_that_recover_in_the_same_moment_each_run_is_contin
     lost.wait()
 
     async def all_are_free():
-        """Where nothing proves that a process has ended, its time does."""
+        """Where nothing proves that a process has ended, its time does; a server may need a moment to see that a connection is gone."""
         async with asyncio.timeout(10):
             while len(await store_of(kind, "shared").orphans("understudy:open:")) < RUNS:
                 await asyncio.sleep(0.05)
 
-    if kind == "redis":
+    if kind != "sqlite":
         run(all_are_free())
     first, second = at_once(two, "recover")
     assert Counter(status for _id, status in [*first, *second]) == {"completed": RUNS}
