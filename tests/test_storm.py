@@ -1,7 +1,7 @@
 """Processes with one store are killed and stopped at random, again and again: what was promised holds all the same, and all that was asked for comes to its end.
 
 A minute of it on each store is a part of what has to pass: `pytest tests/test_storm.py --storm-seconds 60 --timeout 300`. `--storm-seed` repeats who is killed
-and stopped, and when; `--storm-store` chooses one store.
+and stopped, and when; `--storm-store` chooses one store. For longer than a minute or two: `python -m tests.storm sqlite 3600`.
 """
 
 import json
@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from tests.programs.storm_worker import plan, session_of
-from tests.storm import storm
+from tests.storm import WORKERS, schedule, storm
 from tests.storm_log import Logs
 
 SEED = 5
@@ -33,6 +33,12 @@ def test_g13_in_a_storm_each_run_has_one_owner_and_comes_to_its_end_once(store_r
     assert figures["kills"] + figures["stops"] > seconds / 3
     assert figures["runs"] > 10
     assert figures["calls"] > figures["runs"]
+
+
+def test_a_seed_repeats_who_is_killed_and_stopped_and_when():
+    assert list(schedule(5, 60)) == list(schedule(5, 60)) != list(schedule(6, 60))
+    assert {kind for _, _, kind, _ in schedule(5, 60)} == {"kill", "stop"}
+    assert {number for _, number, _, _ in schedule(5, 60)} == set(range(WORKERS))
 
 
 # --- what the checks find ---

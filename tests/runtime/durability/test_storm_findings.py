@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, MemoryStore, PostgresStore, Runner, ScriptedModel, ToolCalls
+from understudy.runtime import ActorSystem, Interrupted, MemoryStore, PostgresStore, Runner, ScriptedModel, ToolCalls
 from understudy.runtime.durability.lease import Lease
 from understudy.runtime.durability.leases import leases_of
 from understudy.runtime.durability.store_access import StoreAccess
@@ -70,5 +70,25 @@ def test_g13_what_was_taken_because_a_connection_had_ended_is_noticed_before_any
                     await asyncio.sleep(0.01)
             with pytest.raises(RunLost):
                 await lease.make_sure()
+
+    run(main())
+
+
+@pytest.mark.xfail(strict=True, reason="the supervisor shows the interrupt though its save was refused, and under a number that the next owner gives again")
+def test_g07_an_interrupt_that_could_not_be_kept_because_the_run_was_lost_is_not_shown(run):
+    store = MemoryStore()
+
+    @tool
+    async def ask(context: ToolContext) -> str:
+        (key,) = await store.keys("understudy:open:")
+        await store.revoke(await store.holder(key))
+        return context.interrupt("sure?")
+
+    async def main():
+        runner = Runner(ChatModelAgent(name="A", model=ScriptedModel([ToolCalls("ask")]), tools=[ask]), store=store, durability="step")
+        result = await runner.query("go")
+        assert isinstance(result.error, RunLost)
+        assert [event for event in result.events if isinstance(event.action, Interrupted)] == []
+        assert result.status != "interrupted"
 
     run(main())
