@@ -16,6 +16,7 @@ from ..agent.tree import Node
 from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
+from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..errors import AgentError, UnderstudyError, text_of
 from .run_record import RunRecord
@@ -147,6 +148,13 @@ class EventLog:
             self.state.seq = event.seq
             self.record.show(event)
         return contexts
+
+    def image(self, root: Node, ahead: int) -> dict[str, Any] | None:
+        """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
+        persistence = self.persistence
+        if persistence is None or persistence.journal is not None:
+            return None
+        return draw(self.state, root, persistence.segments.stored, ahead=ahead)
 
     def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
         """How the run ends, for callers that ask for it later; None if that is not kept."""

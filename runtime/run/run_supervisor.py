@@ -33,7 +33,6 @@ from ..agent.session_values import bind_session
 from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
-from ..durability.image import draw
 from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stopped_at
 from .casting import Casting, CastingChange, Look
@@ -284,7 +283,7 @@ class RunSupervisor(Actor):
         ahead = len(stamped)
         try:
             kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log.state, "interrupted", self._image(ahead), ahead=ahead, outcome=kept)
+            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, outcome=kept)
         except RunLost as error:
             self._log.deferred = []  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
@@ -296,14 +295,6 @@ class RunSupervisor(Actor):
     def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
         contexts = self._log.release_deferred(problem, stamped)
         self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
-
-    def _image(self, ahead: int) -> dict[str, object] | None:
-        """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
-        persistence = self._log.persistence
-        if persistence is None or persistence.journal is not None:
-            return None
-        segments = persistence.segments
-        return draw(self._log.state, self._root, segments.stored, segments.paths, ahead=ahead)
 
     # --- leaving ---
 
@@ -362,7 +353,7 @@ class RunSupervisor(Actor):
         error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
         error.contexts = stopped_at(root, casting.live.values()) if begun and root is not None else ()
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
-        image = self._image(1) if kept else None  # that it was cancelled is shown after the save
+        image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
         casting.end_all()
         if unfinished or (persistence is not None and persistence.recovered and not begun):

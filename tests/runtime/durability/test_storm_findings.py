@@ -74,7 +74,6 @@ def test_g13_what_was_taken_because_a_connection_had_ended_is_noticed_before_any
     run(main())
 
 
-@pytest.mark.xfail(strict=True, reason="the supervisor shows the interrupt though its save was refused, and under a number that the next owner gives again")
 def test_g07_an_interrupt_that_could_not_be_kept_because_the_run_was_lost_is_not_shown(run):
     store = MemoryStore()
 
