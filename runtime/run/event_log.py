@@ -154,7 +154,8 @@ class EventLog:
         persistence = self.persistence
         if persistence is None or persistence.journal is not None:
             return None
-        return draw(self.state, root, persistence.segments.stored, ahead=ahead)
+        segments = persistence.segments
+        return draw(self.state, root, segments.stored, segments.paths, ahead=ahead)
 
     def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
         """How the run ends, for callers that ask for it later; None if that is not kept."""
