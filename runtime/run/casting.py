@@ -194,7 +194,7 @@ class Casting:
         target = node.target(name) if handed is None else handed.node
         error: AgentError | None = None
         if target is None:
-            error = TransferError(f"transfer failed: agent '{name}' not found when transferring from '{node.name}'", run=run, agent=node.name)
+            error = TransferError(node.no_target(name), run=run, agent=node.name)
         elif event_log.state.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
                 f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
