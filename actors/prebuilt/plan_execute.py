@@ -210,6 +210,7 @@ class ExecutorOptions(AgentOptions, total=False):
     unknown_tool: Callable[[str, str], object] | None
     on_tool_error: Literal["report", "raise"]
     parallel_tool_calls: bool
+    reset_tool_choice: bool
     multiple_handoffs: Literal["first", "last", "error"]
     nest_handoff_history: bool
     input_guardrails: Sequence[InputGuardrail | GuardrailFunction]
