@@ -45,6 +45,7 @@ class Following(NamedTuple):
     input: AgentInput
     verbatim_from: int | None
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None
+    asked: int | None = None
 
 
 class InvocationPhase(Enum):

@@ -209,10 +209,10 @@ class Casting:
         event_log.state.transfers += 1
         lane, before = invocation.lane, invocation.window
         if handed is not None:
-            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache)
+            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache, asked=handed.asked)
         elif before.input is not None and len(invocation.names) > 1:
             # Its conversation began with a handoff: an agent that follows is not given more of what was before than it was.
-            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until)
+            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until, asked=before.asked)
         else:
             window = open_window(lane)
         following = Invocation(target, (*invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
