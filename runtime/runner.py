@@ -226,6 +226,7 @@ class Runner:
         tool_options: OptionsLike = None,
         session_values: Mapping[str, object] | None = None,
         options: OptionsLike = None,
+        streaming: bool | None = None,
         timeout: float | None = None,
         context: object = None,
     ) -> Run:
@@ -233,6 +234,7 @@ class Runner:
 
         `targets` maps ids of interrupts to data; those that are not named wait on. Each interrupt is answered once: whoever comes second gets a
         `ResumeError`. `"id@2"` names the second save of a checkpoint; if that was answered before, the run goes on as a branch with an id of its own.
+        It streams if it did before, unless `streaming` says otherwise.
         What is wrong with the checkpoint is raised where the run is first awaited or iterated, and nothing has run then.
         """
         if not isinstance(checkpoint_id, str) or not checkpoint_id:
@@ -244,7 +246,8 @@ class Runner:
             return self._factory.make(own, _NO_INPUT, None, _no_store, timeout)
         keep = self._keep if self._access.is_fenced else 0.0
         persistence = RunPersistence(self._access, self._tree, self._factory.unfinished(own, checkpoint_id, keep))
-        return self._factory.make(own, _NO_INPUT, persistence, Resuming(persistence, answers), timeout, on_leave=self._on_leave(detached=False))
+        opening = Resuming(persistence, answers, streaming=streaming)
+        return self._factory.make(own, _NO_INPUT, persistence, opening, timeout, on_leave=self._on_leave(detached=False))
 
     def attach(self, run_id: str, *, after: int = 0) -> Run:
         """Look on at a run that this process or another one has under way, or get the result of one that has ended and is kept.

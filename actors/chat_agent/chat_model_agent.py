@@ -54,7 +54,8 @@ class ChatModelAgent(Agent):
 
         ChatModelAgent(name="weather", description="knows the weather", instruction="Be brief.", model="gpt-4o", tools=[get_weather])
 
-    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context.
+    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context. A `tool_choice` that makes the model
+    call a tool, in the settings, is for its first request: after a round of tools it is "auto", unless `reset_tool_choice` is False.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ChatModelAgent(Agent):
         unknown_tool: Callable[[str, str], object] | None = None,
         on_tool_error: Literal["report", "raise"] = "report",
         parallel_tool_calls: bool = True,
+        reset_tool_choice: bool = True,
         multiple_handoffs: Literal["first", "last", "error"] = "first",
         nest_handoff_history: bool = False,
         input_guardrails: Sequence[InputGuardrail | GuardrailFunction] = (),
@@ -108,6 +110,7 @@ class ChatModelAgent(Agent):
         self.unknown_tool = unknown_tool
         self.on_tool_error = on_tool_error
         self.parallel_tool_calls = parallel_tool_calls
+        self.reset_tool_choice = reset_tool_choice
         self.input_guardrails = as_guardrails(input_guardrails, InputGuardrail, name)
         self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
         self._take_handoffs(handoffs, multiple_handoffs, nests=nest_handoff_history)

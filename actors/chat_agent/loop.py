@@ -22,7 +22,7 @@ from ...runtime.data.chat import Message, MessageDelta, ToolCall, new_id
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
-from ...runtime.models import ModelRequest, ToolSpec, stream_of
+from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, stream_of
 from ..guardrail import applying, check_all, for_every_agent, last_input, names_before
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
@@ -220,6 +220,8 @@ class React:
         settings = agent.model_settings if not door.run.options else model_options(door.run.options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
+        if agent.reset_tool_choice and said and any(message.role == "tool" for message in said):
+            settings = _with_free_choice(settings, agent.model)
         specs = setup.specs if not setup.rules.handoffs else await self._shown_specs()
         request = ModelRequest(messages, specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
         for middleware in setup.before_model:
@@ -315,6 +317,13 @@ class React:
         else:
             notes["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
         return parsed, None
+
+
+def _with_free_choice(settings: ModelSettings, model: object) -> ModelSettings:
+    """The settings of a request after a round of tools: a model that has to call one each time would never come to an answer."""
+    own = getattr(model, "settings", None)
+    choice = settings.tool_choice or (own.tool_choice if isinstance(own, ModelSettings) else None)
+    return settings if choice in (None, "auto", "none") else replace(settings, tool_choice="auto")
 
 
 def _last_reply(said: list[Message]) -> Message:

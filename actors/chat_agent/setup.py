@@ -16,7 +16,7 @@ from ...runtime.data.chat import Message
 from ...runtime.errors import UsageError
 from ..handoffs.call import HandoffCall
 from ..handoffs.rules import HandoffRules
-from ..handoffs.transfer import transfer_instruction, transfer_tool
+from ..handoffs.transfer import transfer_instruction, transfer_tool_to
 from .answer import AnswerForm
 from .tool_round import ToolPolicy
 
@@ -53,7 +53,7 @@ class Setup:
             if TRANSFER_TOOL in tools:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
-            tools[TRANSFER_TOOL] = transfer_tool
+            tools[TRANSFER_TOOL] = transfer_tool_to(node.targets)
         self.everywhere: Mapping[Any, Sequence[object]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
         handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
         self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)

@@ -18,10 +18,10 @@ from ...runtime.clock import Deadline
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
-from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, text_of
+from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, TransferError, text_of
 from ...runtime.maybe_await import maybe_await
 from ..handoffs.handoff import Handoff
-from ..handoffs.transfer import transfer_tool
+from ..handoffs.transfer import TransferTool, transfer_target
 from ..tools.approval import Denied, approved
 from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
@@ -136,8 +136,10 @@ class Round:
         return ends or door.invocation.outcome is not None
 
     def _leaves(self, call: ToolCall) -> bool:
-        """Whether the agent would leave by it."""
-        return self._hands_off(call) or (call.name == TRANSFER_TOOL and self._policy.tools.get(TRANSFER_TOOL) is transfer_tool)
+        """Whether the agent would leave by it: not by a transfer to an agent that does not exist."""
+        if call.name != TRANSFER_TOOL or not isinstance(self._policy.tools.get(TRANSFER_TOOL), TransferTool):
+            return self._hands_off(call)
+        return transfer_target(call, self._door.node) is not None
 
     def _hands_off(self, call: ToolCall) -> bool:
         handoff = self._policy.handoffs.get(call.name)
@@ -235,7 +237,7 @@ class Round:
             error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run.run_id
             self._errors.append(error)
             return None, True
-        except ToolError as error:
+        except (ToolError, TransferError) as error:
             error.agent = error.agent or agent.agent_name
             error.run = error.run or agent.run.run_id
             call_door.forget_action()
@@ -277,7 +279,7 @@ class Round:
             return content if instead is None else instead  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
             raise ToolArgumentsError(_one_line(str(error)), agent=self._door.agent_name, message=call) from error
-        except ToolError:
+        except (ToolError, TransferError):
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()

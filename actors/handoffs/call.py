@@ -64,8 +64,8 @@ class HandoffCall(AgentTool):
                 opened.fail(str(error))
                 raise ToolArgumentsError(str(error)) from error
         try:
-            messages = await filtered_input(outer, own["_rules"], handoff, call)
-            given = messages if messages is not None else conversation(outer, handoff)
+            filtered = await filtered_input(outer, own["_rules"], handoff, call)
+            given = conversation(outer, handoff) if filtered is None else filtered[0]
         except UsageError as error:
             raise HandoffError(str(error), message=call) from error
         return await self.answer(context, AgentInput(given, outer.streaming), shown=True)

@@ -1,7 +1,8 @@
 """What an input filter of a handoff is given, and what it gives back: a conversation as a list of items.
 
 An item is a mapping with the keys of OpenAI's Responses (`type`, `role`, `content`, `name`, `arguments`, `call_id`, `output`), and has an attribute
-`type` that says what it was in the run. What a filter puts in may be plain dicts.
+`type` that says what it was in the run. Both are equal to each name that the kind has: "tool_call_output_item", "tool_call_output",
+"function_call_output". What a filter puts in may be plain dicts.
 
 Owns: the way from messages to items, and back: no call without its result, and no result without its call.
 """
@@ -13,7 +14,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 
 from ...runtime.agent.run_context import RunContext
 from ...runtime.data.chat import Message, Part, ToolCall
@@ -22,6 +23,30 @@ from ...runtime.errors import UsageError
 __all__ = ["HandoffInputData", "Item", "as_messages", "input_history_of", "items_of"]
 
 _ROLES: Final = ("system", "developer", "user", "assistant")
+_HANDOFFS: Final = ("handoff_call_item", "handoff_output_item")
+"""Kinds that are calls and results of tools to a model, and not to a filter which looks at tools."""
+
+
+class ItemType(str):
+    """What kind of item it is. It is equal to each of the names that the kind has: `item.type` and `item["type"]` may be compared with any of them."""
+
+    __slots__ = ("_others",)
+
+    def __new__(cls, name: str, others: frozenset[str]) -> Self:
+        made = super().__new__(cls, name)
+        made._others = others
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True or (isinstance(other, str) and str.__str__(other) in self._others)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __getnewargs__(self) -> tuple[str, frozenset[str]]:  # type: ignore[override]  # what `__new__` takes
+        return str.__str__(self), self._others
 
 
 class Item(dict[str, Any]):
@@ -31,7 +56,7 @@ class Item(dict[str, Any]):
 
     def __init__(self, raw: Mapping[str, Any], kind: str, source: Message | None = None, agent_name: str | None = None) -> None:
         super().__init__(raw)
-        self.type = kind
+        self.type: str = kind
         self.source = source  # the message that it is a part of
         self.agent_name = agent_name
 
@@ -91,18 +116,24 @@ def _split(message: Message, agent_name: str | None, handoffs: frozenset[str]) -
     if message.role == "tool":
         kind = "handoff_output_item" if message.tool_name in handoffs else "tool_call_output_item"
         raw: dict[str, object] = {"type": "function_call_output", "call_id": message.tool_call_id, "output": _content(message)}
-        return [Item(raw, kind, message, agent_name)]
+        return [_item(raw, kind, message, agent_name)]
     if message.role != "assistant":
-        return [Item({"type": "message", "role": message.role, "content": _content(message)}, "message_input_item", message, agent_name)]
+        return [_item({"type": "message", "role": message.role, "content": _content(message)}, "message_input_item", message, agent_name)]
     items = []
     if message.reasoning:
-        items.append(Item({"type": "reasoning", "content": message.reasoning}, "reasoning_item", message, agent_name))
+        items.append(_item({"type": "reasoning", "content": message.reasoning}, "reasoning_item", message, agent_name))
     if message.content or not message.tool_calls:
-        items.append(Item({"type": "message", "role": "assistant", "content": _content(message)}, "message_output_item", message, agent_name))
+        items.append(_item({"type": "message", "role": "assistant", "content": _content(message)}, "message_output_item", message, agent_name))
     for call in message.tool_calls:
         raw = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-        items.append(Item(raw, "handoff_call_item" if call.name in handoffs else "tool_call_item", message, agent_name))
+        items.append(_item(raw, "handoff_call_item" if call.name in handoffs else "tool_call_item", message, agent_name))
     return items
+
+
+def _item(raw: dict[str, object], kind: str, message: Message, agent_name: str | None) -> Item:
+    said = str(raw["type"])
+    names = frozenset((kind, kind.removesuffix("_item"), *((said,) if kind not in _HANDOFFS else ())))
+    return Item({**raw, "type": ItemType(said, names)}, ItemType(kind, names), message, agent_name)
 
 
 def _content(message: Message) -> object:
@@ -202,11 +233,11 @@ class _Builder:
 
 
 def _is_call(item: Any) -> bool:
-    return bool(item.get("type") == "function_call")
+    return item.get("type") in ("function_call", "tool_call")
 
 
 def _is_result(item: Any) -> bool:
-    return bool(item.get("type") == "function_call_output")
+    return item.get("type") in ("function_call_output", "tool_call_output")
 
 
 def _paired(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -94,18 +94,19 @@ async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Mess
 
 async def _prepare(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent) -> None:
     """What the agent that takes over is given, if that is not just the conversation as it was said."""
-    messages = await filtered_input(door, rules, handoff, call)
-    if messages is not None:
-        door.hand_over(target, AgentInput(messages, door.streaming))
+    given = await filtered_input(door, rules, handoff, call)
+    if given is not None:
+        messages, asked = given
+        door.hand_over(target, AgentInput(messages, door.streaming), asked)
 
 
-async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[Message, ...] | None:
-    """What the handoff makes of the conversation; None if it changes nothing."""
+async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[tuple[Message, ...], int | None] | None:
+    """What the handoff makes of the conversation, and how much of it is what the run was asked; None if it changes nothing."""
     chosen = handoff.input_filter if handoff.input_filter is not None else door.run.handoff_input_filter
     nests = rules.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
     payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
     if chosen is None and not nests:
-        return (*payload, *conversation(door, handoff)) if payload else None
+        return ((*payload, *conversation(door, handoff)), None) if payload else None
     data = _input_data(door, calls=handoff.mode == "call")
     if chosen is not None:
         name = getattr(chosen, "__name__", None) or repr(chosen)
@@ -122,7 +123,8 @@ async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff,
         whose = f"the handoff {handoff.tool_name}"
     if nests:
         data = nest_history(data)
-    return (*payload, *as_messages(data, whose))
+    asked = as_messages(data.clone(pre_handoff_items=(), new_items=()), whose)
+    return (*payload, *as_messages(data, whose)), len(payload) + len(asked)
 
 
 def conversation(door: AgentDoor, handoff: Handoff) -> tuple[Message, ...]:
@@ -136,6 +138,8 @@ def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
     invocation, given, said = door.invocation, door.input.messages, door.invocation.messages
     window = invocation.window
     asked = window.input.messages if window.verbatim_from is not None and window.input is not None else given
+    if window.asked is not None:
+        asked = asked[: window.asked]  # what the filter of an earlier handoff has left of it
     turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
     before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], door.agent_name, handoffs))
     # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.

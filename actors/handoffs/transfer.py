@@ -15,12 +15,22 @@ from ...runtime.agent.tree import INNER, Node
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall, new_id
 from ...runtime.data.events import AgentEvent, Exit, TransferToAgent
-from ...runtime.errors import UsageError, text_of
+from ...runtime.errors import TransferError, UsageError, text_of
 from ..agent import Agent
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext
+from ..tools.tool_context import ToolContext, call_door_of
 
-__all__ = ["DeterministicTransfer", "exit_tool", "text_argument", "transfer_instruction", "transfer_output", "transfer_tool"]
+__all__ = [
+    "DeterministicTransfer",
+    "TransferTool",
+    "exit_tool",
+    "text_argument",
+    "transfer_instruction",
+    "transfer_output",
+    "transfer_target",
+    "transfer_tool",
+    "transfer_tool_to",
+]
 
 _INSTRUCTION: Final = """Available other agents: {agents}
 
@@ -44,6 +54,9 @@ def transfer_output(agent_name: str) -> str:
 
 async def _transfer(context: ToolContext, arguments: dict[str, object]) -> str:
     agent_name = text_argument(context, arguments, "agent_name")
+    door = call_door_of(context)
+    if door.agent.node.target(agent_name) is None:
+        raise TransferError(door.agent.node.no_target(agent_name), message=door.call)
     context.send_action(TransferToAgent(agent_name))
     return transfer_output(agent_name)
 
@@ -62,22 +75,43 @@ def text_argument(context: ToolContext, arguments: dict[str, object], name: str)
     return value
 
 
-def _one_text(name: str, description: str) -> dict[str, object]:
+def _one_text(name: str, description: str, values: Sequence[str] = ()) -> dict[str, object]:
+    argument: dict[str, object] = {"type": "string", "description": description}
+    if values:
+        argument["enum"] = [*values]
     return {
         "type": "object",
-        "properties": {name: {"type": "string", "description": description}},
+        "properties": {name: argument},
         "required": [name],
         "additionalProperties": False,
     }
 
 
-transfer_tool: Final = Tool(
-    name=TRANSFER_TOOL,
-    description="Transfer the question to another agent.",
-    parameters=_one_text("agent_name", "the name of the agent to transfer to"),
-    call=_transfer,
-    return_directly=True,
-)
+class TransferTool(Tool):
+    """The tool by which a model hands over. It does so to an agent that exists, and to no other."""
+
+    def __init__(self, targets: Sequence[str] = ()) -> None:
+        parameters = _one_text("agent_name", "the name of the agent to transfer to", targets)
+        super().__init__(name=TRANSFER_TOOL, description="Transfer the question to another agent.", parameters=parameters, call=_transfer, return_directly=True)
+
+
+transfer_tool: Final = TransferTool()
+
+
+def transfer_tool_to(targets: Sequence[Node]) -> TransferTool:
+    """The tool of an agent that may hand over to these: its schema names them."""
+    return TransferTool([node.name for node in targets])
+
+
+def transfer_target(call: ToolCall, node: Node) -> Node | None:
+    """The agent that a call of that tool names, if there is one to which this agent may hand over."""
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        return None
+    name = arguments.get("agent_name") if isinstance(arguments, dict) else None
+    return node.target(name) if isinstance(name, str) else None
+
 
 exit_tool: Final = Tool(
     name="exit",
@@ -131,6 +165,8 @@ class DeterministicTransfer(Agent):
         for index, target in enumerate(self.to):
             if skipped >= 2 * index + 2:
                 continue
+            if target == self.to[-1] and invocation.node.target(target) is None:
+                raise TransferError(invocation.node.no_target(target), run=context.run_id, agent=self.name)
             if skipped == 2 * index + 1:
                 call = invocation.messages[-1].tool_calls[0]
             else:

@@ -1,13 +1,14 @@
 """Plan, do the first step, look again at the plan: until there is an answer.
 
-Owns: `PlanExecute`, its three roles, and the session values by which they work together: `UserInput`, `Plan`, `ExecutedStep`, `ExecutedSteps`.
+Owns: `PlanExecute`, and the three roles that are made for it. How plain agents play them is in `plain_roles.py`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from typing import Any, Final, Literal, Self, Unpack
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self, TypeGuard, Unpack
 
 from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.data.agent_input import AgentInput
@@ -16,12 +17,15 @@ from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.errors import ModelBehaviorError, UsageError
 from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
 from ..agent import Agent, AgentOptions
+from ..chat_agent.answer import AnswerForm
 from ..chat_agent.chat_model_agent import ChatModelAgent, as_model
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail
 from ..handoffs.handoff import Handoff
 from ..middleware import Middleware
 from ..tools.tool import Tool
 from ..workflow import Loop, Sequential
+from .plain_roles import PlainExecutor, PlainPlanner, PlainReplanner
+from .plan import note_step, situation, task
 
 __all__ = ["ExecutorOptions", "PlanExecute", "make_executor", "make_planner", "make_replanner"]
 
@@ -54,20 +58,6 @@ _EXECUTOR: Final = """You are a diligent executor. Carry out the given step of a
 _REPLANNER: Final = """You look after a plan that is being carried out. Compare what has been done with the objective.
 If it has been reached, call the tool 'respond' with the complete answer.
 Otherwise call the tool 'plan' with the steps that are still to be done, and only those."""
-
-
-def _steps(items: Sequence[str]) -> str:
-    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1)) or "(none)"
-
-
-def _done(session: Any) -> str:
-    done = session.get("ExecutedSteps", [])
-    return "\n\n".join(f"Step: {one['step']}\nResult: {one['result']}" for one in done) or "(none)"
-
-
-def _objective(session: Any) -> str:
-    messages = session.get("UserInput", ())
-    return "\n".join(message.text for message in messages)
 
 
 class _Forced(Agent):
@@ -158,10 +148,9 @@ class _Replanner(_Forced):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         session, state, said = context.session, context.state, door_of(context).invocation.messages
         if not said and "response" not in state:
-            self._note(context)
+            note_step(context, self.last_iteration)
             last = self.last_iteration is not None and door_of(context).invocation.assignment.loop == self.last_iteration
-            plan = _steps(session.get("Plan", []))
-            asked = f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{plan}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
+            asked = situation(session)
             if last:
                 asked += "\n\nThere is no time for further steps: call the tool 'respond' with the best answer that these results allow."
             tool, called = await self._ask(context, (Message.user(asked),), (_RESPOND,) if last else (_PLAN, _RESPOND))
@@ -174,15 +163,6 @@ class _Replanner(_Forced):
             session["Plan"] = _plan_of(said)
         elif len(said) < 2:  # noqa: PLR2004 -- the one that says that it answers, and the answer
             yield AgentEvent.of(Message.assistant(state["response"]))
-
-    def _note(self, context: AgentContext) -> None:
-        """The first step of the plan is done: note it, if that was not noted before the run went on from here."""
-        session, state, iteration = context.session, context.state, door_of(context).invocation.assignment.loop
-        plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
-        noted = "noted" in state if self.last_iteration is None or iteration is None else len(done) > iteration
-        if plan and not noted:
-            state["noted"] = True
-            session["ExecutedSteps"] = [*done, {"step": plan[0], "result": session.get("ExecutedStep", "")}]
 
     def ending_at(self, iteration: int) -> Self:
         """A copy that answers in that round at the latest."""
@@ -198,6 +178,10 @@ def make_planner(
     return _Planner(name=name, description="plans the steps that lead to an objective", instruction=instruction, model=model, settings=model_settings)
 
 
+class _Executor(ChatModelAgent):
+    """Is asked for the first step of the plan, and has its last message kept as the result."""
+
+
 class ExecutorOptions(AgentOptions, total=False):
     """What `make_executor` passes on to `ChatModelAgent`."""
 
@@ -210,6 +194,7 @@ class ExecutorOptions(AgentOptions, total=False):
     unknown_tool: Callable[[str, str], object] | None
     on_tool_error: Literal["report", "raise"]
     parallel_tool_calls: bool
+    reset_tool_choice: bool
     multiple_handoffs: Literal["first", "last", "error"]
     nest_handoff_history: bool
     input_guardrails: Sequence[InputGuardrail | GuardrailFunction]
@@ -229,18 +214,9 @@ def make_executor(
     """The one who carries out the first step of the plan, with these tools."""
 
     def asked(text: str, _given: AgentInput, context: AgentContext) -> list[Message]:
-        session = context.session
-        plan = session.get("Plan", [])
-        if not plan:
-            msg = f"agent {name!r} has no plan to carry out: it belongs into a PlanExecute."
-            raise UsageError(msg, run=context.run_id, agent=name)
-        task = (
-            f"OBJECTIVE:\n{_objective(session)}\n\nPLAN:\n{_steps(plan)}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{_done(session)}"
-            f"\n\nYOUR TASK is the first step of the plan:\n{plan[0]}"
-        )
-        return [Message.system(text), Message.user(task)]
+        return [Message.system(text), Message.user(task(context.session, context.run_id, name))]
 
-    return ChatModelAgent(
+    return _Executor(
         name=name,
         description="carries out one step of a plan",
         instruction=instruction,
@@ -261,7 +237,11 @@ def make_replanner(
 
 
 class PlanExecute(Sequential):
-    """A planner, then a loop of executor and replanner, until the replanner answers; in round `max_iterations` it has to."""
+    """A planner, then a loop of executor and replanner, until the replanner answers; in round `max_iterations` it has to.
+
+    Each is made by `make_planner`, `make_executor` and `make_replanner`, or a plain `ChatModelAgent`, which is given the same objective, plan and results: the
+    plan is read from its text, lines or JSON. Agents of your own see to the session values `Plan`, `ExecutedStep` and `ExecutedSteps` themselves.
+    """
 
     def __init__(
         self, *, planner: Agent, executor: Agent, replanner: Agent, max_iterations: int = 10, name: str = "plan_execute_replan", description: str = ""
@@ -269,7 +249,45 @@ class PlanExecute(Sequential):
         if max_iterations < 1:
             msg = f"PlanExecute: max_iterations={max_iterations} would carry out nothing; give 1 or more."
             raise UsageError(msg)
+        self._problem = _misfit("planner", planner) or _misfit("executor", executor) or _misfit("replanner", replanner)
+        if _is_plain(planner):
+            planner = PlainPlanner(planner)
+        if _is_plain(executor):
+            executor = PlainExecutor(executor)
         if isinstance(replanner, _Replanner):
             replanner = replanner.ending_at(max_iterations - 1)
+        elif _is_plain(replanner):
+            replanner = PlainReplanner(replanner, max_iterations - 1)
         loop = Loop(name="execute_replan", sub_agents=[executor, replanner], max_iterations=max_iterations)
         super().__init__(name=name, description=description, sub_agents=[planner, loop])
+
+    def check(self, node: object) -> None:
+        """Raise, when a Runner is made, if one of them cannot play its part."""
+        del node
+        if self._problem is not None:
+            raise UsageError(self._problem, agent=self.name)
+
+
+_MADE_FOR: Final[Mapping[str, type[Agent]]] = MappingProxyType({"planner": _Planner, "executor": _Executor, "replanner": _Replanner})
+
+
+def _is_plain(agent: Agent) -> TypeGuard[ChatModelAgent]:
+    return isinstance(agent, ChatModelAgent) and not isinstance(agent, _Executor)
+
+
+def _misfit(role: str, agent: Agent) -> str | None:
+    """Why an agent cannot play that part; None if it can."""
+    if not isinstance(agent, Agent):
+        return None  # said where the tree is made
+    for other, made in _MADE_FOR.items():
+        if other != role and isinstance(agent, made):
+            return f"PlanExecute({role}={agent.name!r}): that one is made to be the {other}: give what make_{role}(...) makes, or a ChatModelAgent."
+    form = agent.output_type if isinstance(agent, ChatModelAgent) and role != "executor" else None
+    if form is None or form is str:
+        return None
+    schema = AnswerForm(form, agent.name).schema.schema
+    fields = schema.get("properties")
+    wanted = {"steps", "plan"} if role == "planner" else {"steps", "plan", "response"}
+    if isinstance(fields, Mapping) and (wanted & set(fields) or fields.get("response", {}).get("type") == "array"):
+        return None
+    return f"PlanExecute({role}={agent.name!r}): its output_type {form!r} has none of the fields {sorted(wanted)}, so that no plan can be read from its answer."

@@ -93,8 +93,8 @@ class AgentActor(Actor):
             await door.emit(AgentEvent.of(action=Interrupted((door.note_interrupt(answer.pending.context.info, answer.pending.state),))))
             return invocation.outcome
         if answer is not None:
-            state = answer.pending.state
-            self._context.resume = ResumeInfo(is_target=True, data=answer.data, state=state, streaming=door.streaming)
+            asked = answer.pending
+            self._context.resume = ResumeInfo(is_target=True, data=answer.data, state=asked.state, streaming=door.streaming, info=asked.context.info)
         elif invocation.resumed:
             self._context.resume = ResumeInfo(streaming=door.streaming)
         return None

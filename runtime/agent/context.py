@@ -34,6 +34,8 @@ class ResumeInfo:
     data: Any = None
     state: Any = None
     streaming: bool = False
+    info: Any = None
+    """What it has asked, if the interrupt was its own."""
 
 
 class AgentContext:

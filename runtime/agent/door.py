@@ -247,22 +247,23 @@ class AgentDoor:
                 await gone
             raise
 
-    def hand_over(self, agent: Definition, input: AgentInput | None = None) -> TransferToAgent:  # noqa: A002 -- what it is
+    def hand_over(self, agent: Definition, input: AgentInput | None = None, asked: int | None = None) -> TransferToAgent:  # noqa: A002 -- what it is
         """Let an agent take over that may be outside of the tree. Returns the action for the event to yield, after which the generator returns.
 
-        Its input is `input`; without one, this agent's own input and all that was said since, verbatim.
+        Its input is `input`, the first `asked` messages of which are what the run was asked; without one, this agent's own input and all that was said since,
+        verbatim.
         """
         invocation = self.invocation
         node = invocation.node.follower(agent)
         if input is not None:
-            following = Following(node, input, None)
+            following = Following(node, input, None, asked=asked)
         else:
             window = invocation.window
             verbatim = (self.input.messages, window.since)  # passed on, so that a long line of agents does not put it together again each time
             if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
-                following = Following(node, window.input, window.verbatim_from, verbatim)
+                following = Following(node, window.input, window.verbatim_from, verbatim, window.asked)
             else:
-                following = Following(node, self.input, window.since, verbatim)
+                following = Following(node, self.input, window.since, verbatim, window.asked)
         invocation.following = following
         return TransferToAgent(node.name)
 

@@ -9,9 +9,10 @@ A parent lane stands still while it has children; when all have ended, `join` pu
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..data.chat import Message, Part, TextPart, ToolCall
@@ -38,6 +39,8 @@ TRANSFER_TOOL: Final = "transfer_to_agent"
 """The name of the one tool by which an agent hands over to another."""
 
 _NOT_COMPLETED: Final = "The call was not completed."
+
+_NO_CALLS: Final[Mapping[str, str]] = MappingProxyType({})
 
 HistoryPolicy: TypeAlias = Literal["lane", "run_path", "isolated", "input_only"]
 
@@ -170,10 +173,11 @@ def _retell(message: Message, agent_name: str) -> Message:
     return Message("user", (TextPart(told_text), *others) if others else told_text)
 
 
-def complete_calls(messages: list[Message]) -> list[Message]:
+def complete_calls(messages: list[Message], waiting: Mapping[str, str] = _NO_CALLS) -> list[Message]:
     """The messages, in which every tool call has one result right behind it, and every result a call.
 
-    A call may have lost its result because a run was cancelled, crashed or failed; then the model is told that the call was not completed.
+    A call may have lost its result because a run was cancelled, crashed or failed; then the model is told that the call was not completed. `waiting` has what
+    is said of calls that wait for something, by their ids.
     """
     if _is_complete(messages):
         return messages
@@ -188,7 +192,7 @@ def complete_calls(messages: list[Message]) -> list[Message]:
         if message.tool_calls:
             results = _results_of(message.tool_calls, messages, position)
             for call, result in zip(message.tool_calls, results, strict=True):
-                complete.append(result or Message.tool(_NOT_COMPLETED, call.id, call.name))
+                complete.append(result or Message.tool(waiting.get(call.id, _NOT_COMPLETED), call.id, call.name))
     return complete
 
 

@@ -42,6 +42,9 @@ class InputWindow:
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None
     """The messages of `input` and of the entries up to that one, if the agent that handed over has put them together. It need not be stored."""
 
+    asked: int | None = None
+    """How many messages of `input` are what the run was asked, as the filter of a handoff has left it; None if no filter has made it."""
+
     @property
     def verbatim_until(self) -> int:
         """The entry before which what is given as it was said ends."""
@@ -58,12 +61,13 @@ def open_window(
     verbatim_from: int | None = None,
     retold_from: int | None = None,
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None,
+    asked: int | None = None,
 ) -> InputWindow:
     """The window of an invocation that begins now in that lane."""
     since = len(lane.entries)
     if input is None and not since:
         return _FIRST
-    return InputWindow(since, input, verbatim_from, retold_from, verbatim_cache)
+    return InputWindow(since, input, verbatim_from, retold_from, verbatim_cache, asked)
 
 
 def read_window(invocation: Invocation, agent: Definition, run: RunContext, *, streaming: bool) -> AgentInput | Awaitable[AgentInput]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
@@ -45,6 +46,7 @@ class Following(NamedTuple):
     input: AgentInput
     verbatim_from: int | None
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None
+    asked: int | None = None
 
 
 class InvocationPhase(Enum):
@@ -67,6 +69,9 @@ _PARKED: Final = InvocationPhase.PARKED
 
 # What a copy of a table need not copy.
 _PLAIN: Final = frozenset((type(None), bool, int, float, str, bytes))
+
+_MOST_BEFORE: Final = 32
+"""How many of the agents that have handed over one to the next are links of an interrupt's chain: the last ones. The address has all of them."""
 
 
 class Dialogue:
@@ -255,19 +260,34 @@ class Invocation:
         return (*self.assignment.address, *(AddressStep("agent", name) for name in self.names))
 
     def interrupted(self, info: Any, tool: AddressStep | None = None) -> InterruptContext:
-        """What it, or a tool call of its own, waits for, with the chain of agents around it."""
+        """What it, or a tool call of its own, waits for, with the chain of all that is around it."""
         if tool is not None:
             return InterruptContext(new_id(), (*self.address, tool), info, parent=self.as_enclosing())
-        parent = self.assignment.parent
-        return InterruptContext(new_id(), self.address, info, parent=None if parent is None else parent.as_enclosing())
+        return InterruptContext(new_id(), self.address, info, parent=self._around())
 
     def as_enclosing(self) -> InterruptContext:
         """This agent as a link of that chain."""
+        info = getattr(self.node.agent, "interrupt_info", None)
         parent = self.assignment.parent
-        if parent is not None and self.assignment.cast_key == INNER:
-            return parent.as_enclosing()
-        outer = None if parent is None else parent.as_enclosing()
-        return InterruptContext(f"{self.id}-encloses", self.address, getattr(self.node.agent, "interrupt_info", None), is_root_cause=False, parent=outer)
+        if parent is not None and self.assignment.cast_key == INNER and len(self.names) == 1:
+            front = parent.as_enclosing()  # what stands in front of it has the same place, and they are one link
+            return front if info is None else replace(front, info=info)
+        return InterruptContext(f"{self.id}-encloses", self.address, info, is_root_cause=False, parent=self._around())
+
+    def _around(self) -> InterruptContext | None:
+        """The agents that have handed over to it, and what encloses the first of them."""
+        assignment, parent, first = self.assignment, self.assignment.parent, 1
+        outer: InterruptContext | None = None
+        if parent is not None and assignment.tool is not None:
+            call_id = assignment.tool.call_id
+            outer = InterruptContext(f"{parent.id}-{call_id}-encloses", assignment.address, is_root_cause=False, parent=parent.as_enclosing())
+        elif parent is not None and assignment.cast_key == INNER:
+            outer, first = (parent.as_enclosing(), 2) if len(self.names) > 1 else (parent._around(), 1)
+        elif parent is not None:
+            outer = parent.as_enclosing()
+        for count in range(max(first, len(self.names) - _MOST_BEFORE), len(self.names)):
+            outer = InterruptContext(f"{self.id}-encloses-{count}", self.address[: count - len(self.names)], is_root_cause=False, parent=outer)
+        return outer
 
 
 def _copy(values: dict[str, Any] | None) -> dict[str, Any] | None:

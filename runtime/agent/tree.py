@@ -153,6 +153,11 @@ class Node:
                 return node
         return None
 
+    def no_target(self, name: str) -> str:
+        """What is said of a transfer to an agent that is not among those to which this one may hand over."""
+        known = ", ".join(node.name for node in self.targets) or "none"
+        return f"transfer failed: agent '{name}' not found when transferring from '{self.name}'. Agents that exist: {known}."
+
     def node_of(self, agent: Definition) -> Node:
         """Where a definition stands that this one casts; it gets a place of its own if it has none."""
         for child in self.children:

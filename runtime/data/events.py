@@ -24,9 +24,10 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The run waits for something from outside: one context for each root cause."""
+    """The run waits for something from outside: one context for each root cause. `checkpoint_id` is what `resume` takes; None if the run is not kept."""
 
     contexts: tuple[InterruptContext, ...] = ()
+    checkpoint_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,8 @@ def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
         frame["told_from"] = window.verbatim_from
     if window.retold_from is not None:
         frame["retold_from"] = window.retold_from
+    if window.asked is not None:
+        frame["asked"] = window.asked
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]
     return frame
@@ -308,6 +310,7 @@ def _window(frame: dict[str, Any]) -> InputWindow:
         None if outright is None else AgentInput(_messages(outright[0]), bool(outright[1])),
         _count(frame["told_from"]) if "told_from" in frame else None,
         _count(frame["retold_from"]) if "retold_from" in frame else None,
+        asked=_count(frame["asked"]) if "asked" in frame else None,
     )
 
 

@@ -195,7 +195,7 @@ class Casting:
         target = node.target(name) if handed is None else handed.node
         error: AgentError | None = None
         if target is None:
-            error = TransferError(f"transfer failed: agent '{name}' not found when transferring from '{node.name}'", run=run, agent=node.name)
+            error = TransferError(node.no_target(name), run=run, agent=node.name)
         elif event_log.state.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
                 f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
@@ -210,10 +210,10 @@ class Casting:
         event_log.state.transfers += 1
         lane, before = invocation.lane, invocation.window
         if handed is not None:
-            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache)
+            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache, asked=handed.asked)
         elif before.input is not None and len(invocation.names) > 1:
             # Its conversation began with a handoff: an agent that follows is not given more of what was before than it was.
-            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until)
+            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until, asked=before.asked)
         else:
             window = open_window(lane)
         following = Invocation(target, extended(invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)

@@ -127,14 +127,16 @@ class EventLog:
         if self.deferred:
             self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
 
-    def stamped_deferred(self) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
+    def stamped_deferred(self, *, is_kept: bool = True) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
         """The interrupts as they are to be shown next, and what the run waits for."""
+        checkpoint_id = self.persistence.checkpoint_id if is_kept and self.persistence is not None else None
         contexts: list[InterruptContext] = []
         stamped: list[AgentEvent] = []
         for number, (invocation, event) in enumerate(self.deferred, self.state.seq + 1):
             action = event.action
             assert isinstance(action, Interrupted)
             contexts += action.contexts
+            action = Interrupted(action.contexts, checkpoint_id)
             stamped.append(stamp(event, invocation.node.name, invocation.run_path, action, None, number, time(), self.context.run_id, invocation.id))
         return stamped, tuple(contexts)
 
@@ -142,7 +144,7 @@ class EventLog:
         """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
         if before is not None:
             self.say(before)
-        events, contexts = self.stamped_deferred()
+        events, contexts = self.stamped_deferred(is_kept=before is None)
         self.deferred = []
         for event in events if stamped is None or before is not None else stamped:
             self.state.seq = event.seq

@@ -26,7 +26,8 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     record = log.record
     try:
         if record.turn is not None:
-            await record.turn.end(log.state, keep=record.ownership is Ownership.OURS)
+            waits = log.persistence is not None and record.outcome is not None and record.outcome.kind == "interrupted"
+            await record.turn.end(log.state, keep=record.ownership is Ownership.OURS, waits=waits)
     except Exception as error:  # noqa: BLE001 -- whatever a store raises, all that wait for the run are told
         log.say(error)
         record.outcome = Outcome("failed", error)

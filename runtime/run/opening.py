@@ -6,11 +6,13 @@ Owns: the order in which a turn of a session is waited for, a checkpoint is foun
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..agent.invocation import walk
 from ..agent.run_messages import LOST, CancelRun
+from ..data.agent_input import AgentInput
 from ..data.run_result import RunResult
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
@@ -25,6 +27,7 @@ from .following import Following, wait_until_written
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..agent.run_state import RunState
     from .event_log import EventLog
 
 __all__ = ["Beginning", "BeginningOnce", "Opening", "Resuming"]
@@ -106,12 +109,13 @@ class BeginningOnce(Beginning):
 class Resuming:
     """Of a run that comes from a store."""
 
-    __slots__ = ("_answers", "_image", "_persistence")
+    __slots__ = ("_answers", "_image", "_persistence", "_streaming")
 
-    def __init__(self, persistence: RunPersistence, answers: Answers | None, image: dict[str, Any] | None = None) -> None:
+    def __init__(self, persistence: RunPersistence, answers: Answers | None, image: dict[str, Any] | None = None, *, streaming: bool | None = None) -> None:
         self._persistence = persistence
         self._answers = answers  # None: it was not interrupted
         self._image = image  # from which it continues, if that is known already
+        self._streaming = streaming  # None: as before
 
     async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
@@ -123,6 +127,8 @@ class Resuming:
             persistence.own.when_lost(partial(stop, LOST))
         persistence.restore(image, event_log.state)
         state, record = event_log.state, event_log.record
+        if self._streaming is not None:
+            _set_streaming(state, streaming=self._streaming)
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
         record.last_seq = state.seq
         if answers is not None:
@@ -135,3 +141,13 @@ class Resuming:
             event_log.context.session.update(asked)
         await persistence.go_on(state)
         return None
+
+
+def _set_streaming(state: RunState, *, streaming: bool) -> None:
+    """Let what comes of the run from now on stream, or not."""
+    state.input = AgentInput(state.input.messages, streaming)
+    for invocation in () if state.root is None else walk(state.root):
+        dialogue, window = invocation.assignment.dialogue, invocation.window
+        dialogue.input = AgentInput(dialogue.input.messages, streaming)
+        if window.input is not None:
+            invocation.window = replace(window, input=AgentInput(window.input.messages, streaming))

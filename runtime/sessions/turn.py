@@ -19,7 +19,7 @@ from ..durability.store_access import StoreAccess
 from ..durability.store_keys import preempt_key, session_key
 from ..errors import SessionBusy
 from ..stores.writes import Append, Ending, Remove
-from .session_log import SessionLog, note_record, turn_record
+from .session_log import SessionLog, note_record, turn_record, waiting_calls
 from .session_policy import SessionPolicy
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Turn:
         if usage is not None:
             state.context.usage += usage
         new = state.input.messages
-        state.input = AgentInput((*complete_calls(list(messages)), *new), state.input.streaming)
+        state.input = AgentInput((*complete_calls(list(messages), log.waiting), *new), state.input.streaming)
         state.new_input_count = len(new)
         state.context.session.put_under(log.values)
         self._start = 0
@@ -111,13 +111,14 @@ class Turn:
         self._before = {name: kept_value(value) for name, value in log.values.items()}
         return log
 
-    async def end(self, state: RunState, *, keep: bool) -> None:
-        """Put what came of it into the session, and let the next one have the turn."""
+    async def end(self, state: RunState, *, keep: bool, waits: bool = False) -> None:
+        """Put what came of it into the session, and let the next one have the turn. `waits`: the run was interrupted, and can go on."""
         try:
             if keep and self._start is not None and state.new_input_count is not None and self._lease is not None:
                 given = state.input.messages
                 said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
-                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict())
+                waiting = waiting_calls(state.root) if waits else {}
+                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict(), waiting)
                 if record is not None:
                     await self._write(record, is_last=True)
             self.is_pending = False

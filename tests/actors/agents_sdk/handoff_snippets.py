@@ -24,21 +24,22 @@ class Provider:
     """Answers each agent: it calls the handoffs that it is to call, one after the other, and then says who it is. Keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, Any]] = []
+        self.calls: list[list[tuple[str, Any]]] = []
         self.asked: list[dict[str, Any]] = []
 
     def wants(self, *calls):
-        """The tools that are to be called, each when it is next on offer."""
-        self.calls = [(call, {}) if isinstance(call, str) else call for call in calls]
+        """The tools that are to be called, each when it is next on offer; those in a list at once."""
+        replies = [call if isinstance(call, list) else [call] for call in calls]
+        self.calls = [[(call, {}) if isinstance(call, str) else call for call in reply] for reply in replies]
         self.asked.clear()
 
     async def answer(self, one):
         body = one.seen.body
         self.asked.append(body)
         offered = [tool["function"]["name"] for tool in body.get("tools", ())]
-        if self.calls and self.calls[0][0] in offered:
-            name, arguments = self.calls.pop(0)
-            said = wire.completion(None, calls=[wire.call(name, json.dumps(arguments), f"call_{len(self.asked)}")])
+        if self.calls and self.calls[0][0][0] in offered:
+            made = [wire.call(name, json.dumps(arguments), f"call_{len(self.asked)}_{number}") for number, (name, arguments) in enumerate(self.calls.pop(0))]
+            said = wire.completion(None, calls=made)
         else:
             said = wire.completion("done")
         await one.answer(said, connection="close")

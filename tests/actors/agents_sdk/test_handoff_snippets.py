@@ -11,6 +11,8 @@ import pytest
 
 from tests.actors.agents_sdk.handoff_snippets import SNIPPETS, agents, load, play
 from understudy.actors import agents_sdk as sdk
+from understudy.actors.handoffs.items import HandoffInputData, items_of
+from understudy.runtime import Message
 
 
 @pytest.fixture
@@ -63,6 +65,20 @@ def test_context_filter(provided):
         provider.wants("transfer_to_technical_agent")
         assert (await sdk.Runner.run(names["filtered_triage_agent"], "hello")).last_agent == "technical_agent"
         assert names["filter_sensitive_info"]({"content": "123-45-6789 a@b.org"})["content"] == "[SSN] [EMAIL]"
+
+        @sdk.function_tool
+        def look_up() -> str:
+            """Look the account up."""
+            return "a long story"
+
+        names["simplify_tool_output"] = lambda item: {**item, "output": "in short"}
+        filtered = sdk.handoff(names["billing_agent"], input_filter=names["create_context_aware_filter"]())
+        triage = sdk.Agent(name="triage", tools=[look_up], handoffs=[filtered])
+        provider.wants(["look_up", "transfer_to_billing_agent"])
+        await sdk.Runner.run(triage, "help")
+        assert [text for role, text in provider.given if role == "tool"] == ["in short", '{"assistant": "billing_agent"}']
+        items = HandoffInputData((), items_of([Message.assistant("I have looked.")]))
+        assert "代理输出" in names["create_handoff_summary"](items)
 
     provided(story)
 
@@ -135,7 +151,7 @@ def test_the_example_of_a_filter(provided):
             "context_aware_filter",
             contains_sensitive_content=lambda item: "1234" in str(item),
             create_placeholder_item=lambda item: seen.append(item) or {**item, "output": "[SAFE]"},
-            filter_tool_output=lambda item: item,
+            filter_tool_output=lambda item: {**item, "output": "[FILTERED]"},
         )
         names |= agents("expert")
 
@@ -147,7 +163,10 @@ def test_the_example_of_a_filter(provided):
         triage = sdk.Agent(name="triage", tools=[look_up], handoffs=[sdk.handoff(names["expert"], input_filter=names["context_aware_filter"])])
         provider.wants("look_up", "transfer_to_expert")
         assert (await sdk.Runner.run(triage, "help")).last_agent == "expert"
-        assert ("tool", "[SAFE]") in provider.given
+        assert [text for role, text in provider.given if role == "tool"] == ["[SAFE]", '{"assistant": "expert"}']
         assert [item.type for item in seen] == ["tool_call_output_item"]
+        provider.wants(["look_up", "transfer_to_expert"])
+        assert (await sdk.Runner.run(triage, "help")).last_agent == "expert"
+        assert [text for role, text in provider.given if role == "tool"] == ["[FILTERED]", '{"assistant": "expert"}']
 
     provided(story)

@@ -362,6 +362,33 @@ def test_the_settings_of_the_agent_reach_the_model():
     assert model.requests[0].tool_choice == "none"
 
 
+@pytest.mark.parametrize("choice", ["required", "add"])
+@pytest.mark.parametrize("where", ["agent", "model"])
+def test_after_the_first_round_of_tools_the_model_may_answer(choice, where):
+    model = ScriptedModel([ToolCalls(add={"a": 1, "b": 2}), ToolCalls(add={"a": 3, "b": 4}), "done"])
+    settings = ModelSettings(tool_choice=choice)
+    if where == "model":
+        model.settings = settings  # as one of OpenAI's has them
+    play(ChatModelAgent(name="a", model=model, tools=[add], model_settings=settings if where == "agent" else None))
+    first, *others = [request.tool_choice for request in model.requests]
+    assert first == (choice if where == "agent" else None)
+    assert others == ["auto", "auto"]
+    assert [request.settings.tool_choice for request in model.requests] == [first, *others]
+
+
+def test_a_choice_that_is_not_to_be_reset_stays():
+    model = ScriptedModel([ToolCalls(add={"a": 1, "b": 2}), "done"])
+    agent = ChatModelAgent(name="a", model=model, tools=[add], model_settings=ModelSettings(tool_choice="required"), reset_tool_choice=False)
+    play(agent)
+    assert [request.tool_choice for request in model.requests] == ["required", "required"]
+
+
+def test_a_choice_that_leaves_the_model_free_stays_as_it_is():
+    model = ScriptedModel([ToolCalls(add={"a": 1, "b": 2}), "done"])
+    play(ChatModelAgent(name="a", model=model, tools=[add], model_settings=ModelSettings(tool_choice="none")))
+    assert [request.tool_choice for request in model.requests] == ["none", "none"]
+
+
 def test_the_order_that_the_calls_come_in_is_the_order_that_the_model_sees_although_a_middleware_changes_the_reply():
     class Twice(Middleware):
         def after_model(self, context, message):

@@ -76,8 +76,7 @@ def test_a_deterministic_transfer_to_somebody_unknown_is_an_error(lines, actor):
     result = Runner(DeterministicTransfer(actor("X", "x"), to=["T"])).query("q").result()
     assert lines(result) == [
         'X [X] assistant "x"',
-        *pair("X", "X", "T"),
-        "X [X] error TransferError: transfer failed: agent 'T' not found when transferring from 'X'",
+        "X [X] error TransferError: transfer failed: agent 'T' not found when transferring from 'X'. Agents that exist: none.",
     ]
 
 

@@ -1,6 +1,8 @@
 """Input filters: what they are given, the ready-made ones, and that whatever they do leaves a conversation that is whole."""
 
 import copy
+import json
+import pickle
 import re
 
 import pytest
@@ -355,3 +357,29 @@ def test_what_a_user_says_in_the_words_of_a_folded_conversation_is_the_users():
 def test_the_words_on_handoffs_stand_in_front():
     assert prompt_with_handoff_instructions("Be brief.") == f"{RECOMMENDED_PROMPT_PREFIX}\n\nBe brief."
     assert "transfer_to_<agent_name>" in RECOMMENDED_PROMPT_PREFIX
+
+
+# --- the kinds of items ---
+
+
+def test_a_kind_is_equal_to_each_of_its_names_and_to_no_other():
+    calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "transfer_to_b", "{}"))
+    said = [Message.assistant("I look.", calls), Message.tool("seen", "c1", "look"), Message.tool("{}", "c2", "transfer_to_b")]
+    message, call, handing, result, handed = items_of(said, "a", frozenset(["transfer_to_b"]))
+    for item, names in (
+        (message, {"message_output_item", "message_output", "message"}),
+        (call, {"tool_call_item", "tool_call", "function_call"}),
+        (result, {"tool_call_output_item", "tool_call_output", "function_call_output"}),
+        (handing, {"handoff_call_item", "handoff_call"}),
+        (handed, {"handoff_output_item", "handoff_output"}),
+    ):
+        for name in names:
+            assert item.type == name
+            assert item["type"] == name
+            assert not item.get("type") != name
+        for other in ("tool_call", "tool_call_output", "message_output"):
+            assert (item.type == other) is (item["type"] == other) is (other in names)
+    assert (handing["type"], handed["type"]) == ("function_call", "function_call_output")  # as a model is given them
+    assert json.loads(json.dumps(result))["type"] == "function_call_output"
+    assert pickle.loads(pickle.dumps(result.type)) == copy.deepcopy(result.type) == "tool_call_output"
+    assert call["type"] in ["function_call", "function_call_output"]

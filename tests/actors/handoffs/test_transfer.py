@@ -44,7 +44,8 @@ def test_the_transfer_tool_is_as_the_model_expects_it():
     Runner(router).query("q").result()
     (spec,) = router.model.requests[0].tools
     assert (spec.name, spec.description) == ("transfer_to_agent", "Transfer the question to another agent.")
-    assert spec.parameters["properties"] == {"agent_name": {"type": "string", "description": "the name of the agent to transfer to"}}
+    named = {"type": "string", "description": "the name of the agent to transfer to", "enum": ["Weather"]}
+    assert spec.parameters["properties"] == {"agent_name": named}
     assert spec.parameters["required"] == ["agent_name"]
     assert transfer_tool.name == "transfer_to_agent"
 
@@ -106,36 +107,64 @@ def test_a_definition_shows_what_its_place_in_each_tree_allows():
 
 
 @pytest.mark.parametrize("unknown", ["X", "", "weather", "Router"])
-def test_an_unknown_target_is_an_error_after_the_tool_event(lines, unknown):
-    router = chat("Router", to(unknown), "never", sub_agents=[chat("Weather")])
+def test_the_model_is_told_of_a_target_that_does_not_exist_and_is_asked_again(lines, unknown):
+    router = chat("Router", to(unknown), to("Weather"), sub_agents=[chat("Weather", "25°C"), chat("Sports")])
+    result = Runner(router).query("q").result()
+    why = f"transfer failed: agent '{unknown}' not found when transferring from 'Router'. Agents that exist: Weather, Sports."
+    assert lines(result) == [
+        f'Router [Router] assistant "" tc(transfer_to_agent {{"agent_name":"{unknown}"}})',
+        f'Router [Router] tool(transfer_to_agent) "{why}"',
+        'Router [Router] assistant "" tc(transfer_to_agent {"agent_name":"Weather"})',
+        'Router [Router] tool(transfer_to_agent) "successfully transferred to agent [Weather]" {TransferToAgent Weather}',
+        'Weather [Router,Weather] assistant "25°C"',
+    ]
+    assert router.model.requests[1].messages[-1].text == why
+    assert result.status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("unknown", ["X", "Router"])
+def test_where_errors_of_tools_are_raised_an_unknown_target_is_an_error_event(lines, unknown):
+    router = chat("Router", to(unknown), "never", sub_agents=[chat("Weather")], on_tool_error="raise")
     result = Runner(router).query("q").result()
     assert lines(result) == [
         f'Router [Router] assistant "" tc(transfer_to_agent {{"agent_name":"{unknown}"}})',
-        f'Router [Router] tool(transfer_to_agent) "successfully transferred to agent [{unknown}]" {{TransferToAgent {unknown}}}',
-        f"Router [Router] error TransferError: transfer failed: agent '{unknown}' not found when transferring from 'Router'",
+        f"Router [Router] error TransferError: transfer failed: agent '{unknown}' not found when transferring from 'Router'. Agents that exist: Weather.",
     ]
     assert result.status is RunStatus.FAILED
-    assert isinstance(result.error, TransferError)
+    assert (result.events[-1].agent_name, result.events[-1].run_path) == ("Router", ("Router",))
+    assert (result.error.agent, result.error.run) == ("Router", result.events[0].run_id)
     with pytest.raises(TransferError):
         result.raise_for_error()
+
+
+def test_of_a_known_and_an_unknown_target_in_one_reply_the_known_one_is_followed(lines):
+    both = ToolCalls(("transfer_to_agent", {"agent_name": "X"}), ("transfer_to_agent", {"agent_name": "Weather"}))
+    router = chat("Router", both, "never", sub_agents=[chat("Weather", "25°C")])
+    result = Runner(router).query("q").result()
+    assert lines(result)[1:] == [
+        "Router [Router] tool(transfer_to_agent) \"transfer failed: agent 'X' not found when transferring from 'Router'. Agents that exist: Weather.\"",
+        'Router [Router] tool(transfer_to_agent) "successfully transferred to agent [Weather]" {TransferToAgent Weather}',
+        'Weather [Router,Weather] assistant "25°C"',
+    ]
 
 
 def test_siblings_are_not_reachable(lines, actor):
     a = actor("A", TransferToAgent("B"))
     root = actor("R", TransferToAgent("A"), sub_agents=[a, actor("B", "never")])
-    assert lines(Runner(root).query("q").result())[-1] == "A [R,A] error TransferError: transfer failed: agent 'B' not found when transferring from 'A'"
+    failed = "transfer failed: agent 'B' not found when transferring from 'A'. Agents that exist: R."
+    assert lines(Runner(root).query("q").result())[-1] == f"A [R,A] error TransferError: {failed}"
 
 
 def test_a_grandparent_is_not_reachable(lines, actor):
     c = actor("C", TransferToAgent("A"))
     b = actor("B", TransferToAgent("C"), sub_agents=[c])
     a = actor("A", TransferToAgent("B"), sub_agents=[b])
-    assert lines(Runner(a).query("q").result())[-1].endswith("agent 'A' not found when transferring from 'C'")
+    assert "agent 'A' not found when transferring from 'C'." in lines(Runner(a).query("q").result())[-1]
 
 
 def test_a_grandchild_is_not_reachable(lines, actor):
     b = actor("B", sub_agents=[actor("C", "never")])
-    assert lines(Runner(actor("A", TransferToAgent("C"), sub_agents=[b])).query("q").result())[-1].endswith("agent 'C' not found when transferring from 'A'")
+    assert "agent 'C' not found when transferring from 'A'." in lines(Runner(actor("A", TransferToAgent("C"), sub_agents=[b])).query("q").result())[-1]
 
 
 def test_agents_hand_over_down_and_up_again_at_depth_three(lines):
@@ -159,12 +188,13 @@ def test_agents_hand_over_down_and_up_again_at_depth_three(lines):
 
 
 def test_a_parent_that_may_not_be_gone_back_to_is_neither_listed_nor_reachable(lines):
-    child = chat("Child", to("Root"), disallow_transfer_to_parent=True, tools=[transfer_tool])
+    child = chat("Child", to("Root"), "stays", disallow_transfer_to_parent=True, tools=[transfer_tool])
     root = chat("Root", to("Child"), sub_agents=[child])
     result = Runner(root).query("q").result()
     request = child.model.requests[0]
     assert all("Available other agents" not in message.text for message in request.messages)
-    assert lines(result)[-1] == "Child [Root,Child] error TransferError: transfer failed: agent 'Root' not found when transferring from 'Child'"
+    why = "transfer failed: agent 'Root' not found when transferring from 'Child'. Agents that exist: none."
+    assert lines(result)[-2:] == [f'Child [Root,Child] tool(transfer_to_agent) "{why}"', 'Child [Root,Child] assistant "stays"']
 
 
 def test_a_parent_that_may_not_be_gone_back_to_is_left_out_beside_sub_agents():
@@ -188,7 +218,7 @@ def test_children_of_a_workflow_have_nobody_to_hand_over_to(workflow):
 def test_a_child_of_a_workflow_cannot_hand_over_to_the_workflow_or_a_sibling(lines, actor, workflow, target):
     w = workflow(name="W", sub_agents=[actor("A", TransferToAgent(target)), actor("B", "b")])
     result = Runner(actor("R", TransferToAgent("W"), sub_agents=[w])).query("q").result()
-    assert f"A [R,W,A] error TransferError: transfer failed: agent '{target}' not found when transferring from 'A'" in lines(result)
+    assert f"A [R,W,A] error TransferError: transfer failed: agent '{target}' not found when transferring from 'A'. Agents that exist: none." in lines(result)
     assert result.status is RunStatus.FAILED
 
 

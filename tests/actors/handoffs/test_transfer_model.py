@@ -92,7 +92,8 @@ def expected(parts):
         reachable = [*at.children, *([at.parent] if at.parent is not None and not at.closed else [])]
         found = next((part for part in reachable if part.name == target), None)
         if found is None:
-            error = f"transfer failed: agent '{target}' not found when transferring from '{at.name}'"
+            known = ", ".join(part.name for part in reachable) or "none"
+            error = f"transfer failed: agent '{target}' not found when transferring from '{at.name}'. Agents that exist: {known}."
             return [*lines, f"{where} error TransferError: {error}"], TransferError, inputs
         transfers += 1
         if transfers > MOST:
