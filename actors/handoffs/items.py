@@ -32,6 +32,8 @@ class ItemType(str):
 
     __slots__ = ("_others",)
 
+    _others: frozenset[str]
+
     def __new__(cls, name: str, others: frozenset[str]) -> Self:
         made = super().__new__(cls, name)
         made._others = others
