@@ -19,6 +19,7 @@ from .signature import Signature, read_signature
 from .strict_schema import ensure_strict_json_schema, has_untyped_property
 from .tool_context import ToolContext
 from .tool_guardrail import ToolInputGuardrail, ToolOutputGuardrail
+from .tool_result import result_of
 
 if TYPE_CHECKING:
     from .function_schema import FunctionArguments
@@ -134,8 +135,7 @@ class Tool:
     async def invoke(self, context: ToolContext, arguments: str) -> object:
         """Call it with the arguments in that JSON text. Returns what it returns; raises `ToolArgumentsError`, or what it raises."""
         value = self._parse(arguments)
-        result = await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value)
-        return await result if inspect.isawaitable(result) else result
+        return await result_of(context, await context.run_blocking(self._call, context, value) if self._blocking else self._call(context, value))
 
     def check_arguments(self, arguments: str) -> None:
         """Raise `ToolArgumentsError`, if it could not be called with them."""
@@ -208,9 +208,9 @@ class FunctionTool(Tool, Generic[P, R]):
         **options: Unpack[_Settings],
     ) -> None:
         own_name = name or _name_of(function)
-        if isinstance(function, type) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            kind = "a class" if isinstance(function, type) else "a generator"
-            msg = f"tool {own_name}: {function!r} is {kind}; a tool is a function that returns its result."
+        if isinstance(function, type) or inspect.isgeneratorfunction(function):
+            kind = "a class" if isinstance(function, type) else "a plain generator"
+            msg = f"tool {own_name}: {function!r} is {kind}; a tool is a function that returns its result, or an async generator, which yields it in pieces."
             raise UsageError(msg)
         own = self.__dict__
         own["_function"] = function
@@ -251,8 +251,7 @@ class FunctionTool(Tool, Generic[P, R]):
         if signature.positional:
             args, values = self._arguments.ordered(values)
         # Bound here, so that an argument may be called `function` without meeting a parameter of run_blocking.
-        result = await context.run_blocking(partial(function, *args, **values)) if own["_blocking"] else function(*args, **values)
-        return await result if inspect.isawaitable(result) else result
+        return await result_of(context, await context.run_blocking(partial(function, *args, **values)) if own["_blocking"] else function(*args, **values))
 
     def _read_docstring(self) -> Docstring:
         function = self.__dict__["_function"]
@@ -289,6 +288,9 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[_Options])
 
     The model is told the function's name, its docstring and its signature. A parameter annotated with `ToolContext` receives the context instead.
     A parameter without annotation takes any JSON value, which no strict schema can say: the tool is then shown as not strict.
+
+    An `async def` with `yield` gives its result in pieces: each is shown to the consumer, as an event with `custom_output`. The result that the model is
+    given is the text of all of them; if they are not all texts, the last one.
     """
     frame = inspect.currentframe()
     caller = None if frame is None else frame.f_back
@@ -325,7 +327,9 @@ def _name_of(function: Callable[..., object]) -> str:
 def _is_async(function: Callable[..., object]) -> bool:
     if isinstance(function, partial):
         return _is_async(function.func)
-    return inspect.iscoroutinefunction(function) or (not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__))
+    if not inspect.isroutine(function):
+        function = type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _check_options(made: Tool) -> None:

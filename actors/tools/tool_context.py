@@ -6,7 +6,7 @@ Owns: `ToolContext`, a user's view of one call. It must never show what only thi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -136,6 +136,15 @@ class ToolContext:
     def emit(self, event: AgentEvent) -> None:
         """Have an event shown now, before this call's own. From any thread. When the consumer is slow, a thread waits here; in a coroutine it is an error."""
         self._door.emit(event)
+
+    async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
+        """Do something once in this call: when the tool is called again, the result of the first time is returned.
+
+        That is so whether it was interrupted, is retried, or its process has ended. `name` tells the step from others of the call. With `durability="step"` its
+        result is in the journal when this returns.
+        """
+        door = self._door
+        return await door.agent.step(f"{door.call.name} {door.call.id}: {name}", make)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads, with this call's context variables."""

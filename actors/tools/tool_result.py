@@ -1,14 +1,44 @@
 """Turns what a tool returned into what its message says.
 
-Owns: `tool_content`. What is text or parts goes to the model as it is, data as compact JSON; what is neither is refused, never shown as a `repr`.
+Owns: `result_of`, which waits for it, and shows it in pieces where it comes so, and `tool_content`. What is text or parts goes to the model as it is, data as
+compact JSON; what is neither is refused, never shown as a `repr`.
 """
 
 from __future__ import annotations
 
-from ...runtime.data.chat import Message, Part, TextPart
-from ...runtime.errors import ToolError
+import inspect
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
-__all__ = ["tool_content"]
+from ...runtime.data.chat import Message, Part, TextPart
+from ...runtime.data.events import AgentEvent
+from ...runtime.errors import ToolError
+from .tool_context import ToolContext, call_door_of
+
+__all__ = ["result_of", "tool_content"]
+
+
+async def result_of(context: ToolContext, returned: object) -> object:
+    """What the call has come to, when it is there."""
+    if inspect.isawaitable(returned):
+        return await returned
+    return await _joined(context, returned) if isinstance(returned, AsyncGenerator) else returned
+
+
+async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) -> object:
+    """Show the pieces as they come. Returns all of them, if they are texts, or else the last one."""
+    agent = call_door_of(context).agent
+    texts: list[str] | None = []
+    last: object = None
+    async with aclosing(pieces):
+        async for piece in pieces:
+            last = piece
+            if texts is not None and isinstance(piece, str):
+                texts.append(piece)
+            else:
+                texts = None
+            await agent.emit(AgentEvent.of(None, None, piece))
+    return "".join(texts) if texts else last
 
 
 def tool_content(value: object) -> str | tuple[Part, ...]:
