@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar
 
 from ..runtime.actor.supervision import Restart
 from ..runtime.agent.context import AgentContext
-from ..runtime.agent.history import HistoryPolicy, HistoryRewriter
+from ..runtime.agent.history import HistoryPolicy, HistoryRewriter, check_history
 from ..runtime.agent.hooks import AgentHooks, check_hooks
 from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.tree import Node
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Agent", "AgentOptions", "set_sub_agents"]
 
 A = TypeVar("A", bound="Agent")
-
-_POLICIES = frozenset(("lane", "run_path", "isolated", "input_only"))
 
 
 class AgentOptions(TypedDict, total=False):
@@ -71,9 +69,7 @@ class Agent:
         if not isinstance(name, str) or not name:
             msg = f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand over to it, and its events are told apart."
             raise UsageError(msg)
-        if history is not None and not callable(history) and history not in _POLICIES:
-            msg = f"agent {name!r}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
-            raise UsageError(msg, agent=name)
+        check_history(history, f"agent {name!r}", name)
         if hooks is not None:
             check_hooks(hooks, AgentHooks, f"agent {name!r}")
         if on_failure is not None and not isinstance(on_failure, Restart):
@@ -83,7 +79,7 @@ class Agent:
         self.description = description
         self.sub_agents = _checked(name, sub_agents)
         self.disallow_transfer_to_parent = disallow_transfer_to_parent
-        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take the check above for a plain text
+        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take it for a plain text
         self.hooks = hooks
         self.on_failure = on_failure
 

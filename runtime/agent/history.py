@@ -15,8 +15,21 @@ from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from ..data.chat import Message, Part, TextPart, ToolCall
+from ..errors import UsageError
 
-__all__ = ["TRANSFER_TOOL", "Entry", "HistoryEntry", "HistoryPolicy", "HistoryRewriter", "Lane", "complete_calls", "retold", "select", "without_transfers"]
+__all__ = [
+    "TRANSFER_TOOL",
+    "Entry",
+    "HistoryEntry",
+    "HistoryPolicy",
+    "HistoryRewriter",
+    "Lane",
+    "check_history",
+    "complete_calls",
+    "retold",
+    "select",
+    "without_transfers",
+]
 
 TRANSFER_TOOL: Final = "transfer_to_agent"
 """The name of the one tool by which an agent hands over to another."""
@@ -24,6 +37,7 @@ TRANSFER_TOOL: Final = "transfer_to_agent"
 _NOT_COMPLETED: Final = "The call was not completed."
 
 HistoryPolicy: TypeAlias = Literal["lane", "run_path", "isolated", "input_only"]
+_POLICIES: Final = frozenset(("lane", "run_path", "isolated", "input_only"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,13 @@ class HistoryEntry:
 
 
 HistoryRewriter: TypeAlias = Callable[[Sequence[HistoryEntry]], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+
+def check_history(history: object, where: str, agent_name: str | None = None) -> None:
+    """Raise unless that can be given as `history=`."""
+    if history is not None and not callable(history) and history not in _POLICIES:
+        msg = f"{where}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
+        raise UsageError(msg, agent=agent_name)
 
 
 class Entry:

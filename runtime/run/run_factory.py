@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..actor.current import current_system
 from ..actor.direct import send_now
+from ..agent.history import HistoryPolicy, HistoryRewriter
 from ..agent.hooks import RunHooks
 from ..agent.options import OptionsLike, as_options
 from ..agent.run_context import RunContext
@@ -54,6 +55,8 @@ class RunSettings(NamedTuple):
     handoff_input_filter: Callable[..., object] | None
     version: str | None
     """Of the program, for the marks of its runs."""
+    history: HistoryPolicy | HistoryRewriter | None
+    """Of the agents that have none of their own."""
 
 
 class RunFactory:
@@ -73,6 +76,7 @@ class RunFactory:
         context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), settings.hooks)
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
+        context.history = settings.history
         context.context = users
         return context
 
