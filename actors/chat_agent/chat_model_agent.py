@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.history import HistoryPolicy, HistoryRewriter
 from ...runtime.agent.hooks import RunHooks
 from ...runtime.agent.invocation import Invocation
 from ...runtime.agent.tree import Node
@@ -20,6 +21,7 @@ from ...runtime.errors import AgentError, ModelRetry, UsageError
 from ...runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
 from ...runtime.run.run_options import RunOptions
 from ...runtime.runner import Runner
+from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
 from ..agent import Agent, AgentOptions
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
@@ -38,15 +40,20 @@ _DEFAULT_SETTINGS: Final = ModelSettings()
 
 class _RunnerOptions(TypedDict, total=False):
     system: ActorSystem | None
+    store: Store | None
+    durability: Literal["none", "interrupt", "step"]
+    keep: Literal["unfinished", "all"] | float | None
+    version: str | None
     hooks: RunHooks | None
     max_transfers: int
     event_buffer: int
     skip_transfer_messages: bool
     handoff_input_filter: HandoffInputFilter | None
+    history: HistoryPolicy | HistoryRewriter | None
 
 
 class GenerateOptions(RunOptions, _RunnerOptions, total=False):
-    """The options of `generate` and `stream`: those of `Runner.run`, and those of `Runner` that do without a store."""
+    """The options of `generate` and `stream`: those of `Runner`, and those of `Runner.run`."""
 
 
 class ChatModelAgent(Agent):
@@ -178,7 +185,7 @@ class ChatModelAgent(Agent):
     # --- without a Runner ---
 
     async def generate(self, messages: str | Message | Sequence[Message], **run_options: Unpack[GenerateOptions]) -> Message:
-        """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
+        """Run this agent, and return its last message. Raises what it failed with. Takes all options of `Runner` and of `Runner.run`."""
         runner, options = self._runner_for(run_options)
         result = await runner.run(messages, **options)
         self._check_completed(result)
