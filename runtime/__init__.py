@@ -4,6 +4,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
 
     errors, clock                       what can go wrong; where time comes from
     log, backoff                        the logger; delays between tries
+    environment                         the variables, with those of a `.env` file
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing, testing                    spans, if the program traces; the clock that tests move by hand
     data                                what is said and shown: plain frozen values
@@ -74,11 +75,13 @@ from .errors import (
 )
 from .models import (
     ChatModel,
+    EmbeddingModel,
     FailoverModel,
     LimitedModel,
     ModelRequest,
     ModelSettings,
     OpenAIChatModel,
+    OpenAIEmbeddingModel,
     OpenAIResponsesModel,
     OutputSchema,
     RetryModel,
@@ -122,6 +125,7 @@ __all__ = [
     "DeadLetter",
     "Directive",
     "DrainReport",
+    "EmbeddingModel",
     "Escalate",
     "Exit",
     "Failed",
@@ -152,6 +156,7 @@ __all__ = [
     "ModelRetry",
     "ModelSettings",
     "OpenAIChatModel",
+    "OpenAIEmbeddingModel",
     "OpenAIResponsesModel",
     "Options",
     "Outcome",

@@ -11,8 +11,8 @@ from types import GenericAlias
 from typing import Final, Self, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.environment import environment
 from ...runtime.models import ChatModel, OpenAIChatModel
-from ...runtime.models.env import environment
 from ..agent import Agent as Definition
 from ..chat_agent.chat_model_agent import ChatModelAgent
 from ..handoffs.handoff import Handoff
