@@ -121,8 +121,8 @@ class ChatModelAgent(Agent):
         self.model_settings = model_settings or _DEFAULT_SETTINGS
         self._runner: Runner | None = None
 
-    def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
-        twin = super().with_sub_agents(sub_agents)
+    def _twin(self) -> Self:
+        twin = super()._twin()
         twin._runner = None
         return twin
 

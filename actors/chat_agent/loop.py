@@ -54,7 +54,7 @@ class React:
         self._context = context
         self._door = door = door_of(context)
         self._model = door.run.model_for_run(agent.model)
-        self._hooked = door.run.hooks is not None or agent.hooks is not None
+        self._hooked = door.run.hooks is not None or door.node.agent.hooks is not None
         before = names_before(door.invocation)
         if before and setup.everywhere is None:
             setup.everywhere = for_every_agent(door.node)
@@ -216,7 +216,8 @@ class React:
         problem = door.notes.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
-        settings = agent.model_settings if not door.run.options else model_options(door.run.options, agent.name, agent.model_settings)
+        options = door.options
+        settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
         specs = setup.specs if not setup.rules.handoffs else await self._shown_specs()

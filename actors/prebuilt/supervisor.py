@@ -52,6 +52,7 @@ class Supervisor(Agent):
             hooks=supervisor.hooks,
             on_failure=supervisor.on_failure,
         )
+        self.fixed_options = supervisor.fixed_options
         self.supervisor = supervisor
         self.on_error = on_error
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..actor.loop_cell import LoopCell
     from ..clock import Clock
+    from .options import Options
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -326,6 +327,12 @@ class AgentDoor:
         raise AssertionError("that future is never set: the end of the run cancels what waits for it")
 
     # --- work ---
+
+    @property
+    def options(self) -> tuple[Options, ...]:
+        """What is asked of this agent beside its input: what its definition has fixed, and what this run was given, which goes before it."""
+        fixed = self.invocation.node.agent.fixed_options
+        return (*fixed, *self.run.options) if fixed else self.run.options
 
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""

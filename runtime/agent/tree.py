@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .history import HistoryPolicy, HistoryRewriter
     from .hooks import AgentHooks
     from .invocation import Invocation
+    from .options import Options
 
 __all__ = ["INNER", "Definition", "Node", "build_tree"]
 
@@ -43,6 +44,8 @@ class Definition(Protocol):
     def hooks(self) -> AgentHooks | None: ...
     @property
     def on_failure(self) -> Restart | None: ...
+    @property
+    def fixed_options(self) -> tuple[Options, ...]: ...  # of all its runs; those that a run is given go before them
     @property
     def allows_transfer(self) -> bool: ...  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
     @property
