@@ -16,6 +16,7 @@ from ..runtime.agent.history import HistoryPolicy, HistoryRewriter, check_histor
 from ..runtime.agent.hooks import AgentHooks, check_hooks
 from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.options import Options, OptionsLike, as_options
+from ..runtime.agent.relations import tell_relations
 from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
 from ..runtime.data.events import AgentEvent
@@ -53,6 +54,7 @@ class Agent:
     followers: Sequence[Agent] = ()
     unique_children: bool = True
     wrapped: Agent | None = None
+    has_told: bool = False
     fixed_options: tuple[Options, ...] = ()
     """What `with_options(options=...)` has fixed: for all runs of this agent."""
     interrupt_info: ClassVar[str | None] = None
@@ -89,6 +91,19 @@ class Agent:
         msg = f"{type(self).__name__} has no run(): write `async def run(self, input, context)` with `yield AgentEvent.say(...)`."
         raise UsageError(msg, agent=self.name)
 
+    # What an agent of your own may want to know of those around it. They are called by `set_sub_agents`; and for sub-agents that were given when an agent was
+    # made, each time when a tree is made of it, as a Runner does. What they raise is raised there, as a `UsageError` with the agent's name. An agent may stand
+    # in several trees: keep only what is the same in all of them.
+
+    def on_set_sub_agents(self, sub_agents: Sequence[Agent]) -> None:
+        """Called with the agents to which this one may hand over, or which are its steps."""
+
+    def on_set_as_sub_agent(self, parent: Agent) -> None:
+        """Called with the agent under which this one stands."""
+
+    def on_disallow_transfer_to_parent(self) -> None:
+        """Called behind `on_set_as_sub_agent`, if this agent must not hand back: because it was made so, or because it is a step of a workflow."""
+
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:
         """Why an invocation that was interrupted cannot go on with this definition; None if it can."""
         del node, invocation
@@ -117,6 +132,8 @@ class Agent:
         """A copy with those sub-agents in place of its own."""
         twin = self._twin()
         twin.sub_agents = _checked(self.name, sub_agents)
+        twin.has_told = True
+        tell_relations(twin)
         return twin
 
     def with_options(self, *, options: OptionsLike = None, **changes: Unpack[AgentOptions]) -> Self:
