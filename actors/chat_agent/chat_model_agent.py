@@ -31,7 +31,7 @@ from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
 from ..tools.tool import Tool, tool
 from .loop import React
-from .setup import Setup
+from .setup import MessageModifier, Setup
 
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
@@ -61,7 +61,8 @@ class ChatModelAgent(Agent):
 
         ChatModelAgent(name="weather", description="knows the weather", instruction="Be brief.", model="gpt-4o", tools=[get_weather])
 
-    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context.
+    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context. `message_modifier` is called with
+    the context and the messages before each request, and returns what the model is given in their place; nothing of that is recorded.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class ChatModelAgent(Agent):
         output_key: str | None = None,
         output_type: object = None,
         make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message] | Awaitable[Sequence[Message]]] | None = None,
+        message_modifier: MessageModifier | None = None,
         middleware: Sequence[Middleware] = (),
         unknown_tool: Callable[[str, str], object] | None = None,
         on_tool_error: Literal["report", "raise"] = "report",
@@ -99,6 +101,7 @@ class ChatModelAgent(Agent):
         _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
         _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
         _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
+        _check(name, "message_modifier", "a function of context and messages", message_modifier is None or callable(message_modifier), message_modifier)
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
@@ -111,6 +114,7 @@ class ChatModelAgent(Agent):
         self.output_key = output_key
         self.output_type = output_type
         self.make_model_input = make_model_input
+        self.message_modifier = message_modifier
         self.middleware = _as_middleware(middleware, name)
         self.unknown_tool = unknown_tool
         self.on_tool_error = on_tool_error

@@ -193,14 +193,14 @@ class React:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)))
+            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)), "make_model_input")
         return (Message("system", text), *given.messages) if text else given.messages
 
-    def _checked(self, made: object) -> tuple[Message, ...]:
+    def _checked(self, made: object, maker: str) -> tuple[Message, ...]:
         messages = tuple(made) if isinstance(made, Iterable) else (made,)
         for message in messages:
             if not isinstance(message, Message):
-                msg = f"agent {self._agent.name!r}: make_model_input returned {made!r}: return a sequence of Message."
+                msg = f"agent {self._agent.name!r}: {maker} returned {made!r}: return a sequence of Message."
                 raise UsageError(msg, agent=self._agent.name)
         return messages
 
@@ -216,6 +216,8 @@ class React:
         problem = door.notes.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
+        if agent.message_modifier is not None:
+            messages = await self._modified(messages)
         options = door.options
         settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
@@ -255,6 +257,12 @@ class React:
         if self._hooked:
             await door.call_hooks("on_model_end", agent, reply)
         return reply
+
+    async def _modified(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as the agent's modifier makes them, each call with its result."""
+        modifier = self._agent.message_modifier
+        assert modifier is not None
+        return tuple(complete_calls(list(self._checked(await maybe_await(modifier(self._context, messages)), "message_modifier"))))
 
     async def _shown_specs(self) -> tuple[ToolSpec, ...]:
         """The tools, without those handoffs that are not enabled now."""
