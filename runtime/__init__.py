@@ -33,7 +33,7 @@ from .actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Supervision
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
-from .agent.hooks import AgentHooks, RunHooks
+from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
 from .agent.options import ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
@@ -206,6 +206,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "__version__",
+    "add_global_hooks",
     "add_session_value",
     "add_session_values",
     "current_session",

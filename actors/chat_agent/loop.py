@@ -54,7 +54,7 @@ class React:
         self._context = context
         self._door = door = door_of(context)
         self._model = door.run.model_for_run(agent.model)
-        self._hooked = door.run.hooks is not None or door.node.agent.hooks is not None
+        self._hooked = bool(door.run.hooks) or door.node.agent.hooks is not None
         before = names_before(door.invocation)
         if before and setup.everywhere is None:
             setup.everywhere = for_every_agent(door.node)

@@ -49,10 +49,10 @@ async def hand_off(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call:
         if rules.output_key is not None:
             door.run.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
         await door.emit(AgentEvent.of(result, door.hand_over(target)))
-        if run.hooks is not None or node.agent.hooks is not None:
+        if run.hooks or node.agent.hooks is not None:
             await asyncio.gather(
                 call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
-                call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
+                call_hooks((), node.agent.hooks, "on_handoff", None, run, target, node.agent),
             )
         await _prepare(door, rules, handoff, call, target)
     return True

@@ -337,7 +337,7 @@ class AgentDoor:
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
         hooks, own = self.run.hooks, self.invocation.node.agent.hooks
-        if hooks is not None or own is not None:
+        if hooks or own is not None:
             await call_hooks(hooks, own, name, agent_name, self.run, *args)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

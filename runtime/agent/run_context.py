@@ -51,7 +51,7 @@ class RunContext:
         "usage",
     )
 
-    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
+    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: tuple[RunHooks, ...]) -> None:
         self.run_id = run_id
         self.session_id = session_id
         self.session = session

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..actor.current import current_system
 from ..actor.direct import send_now
 from ..agent.history import HistoryPolicy, HistoryRewriter
-from ..agent.hooks import RunHooks
+from ..agent.hooks import RunHooks, hooks_of_a_run
 from ..agent.options import OptionsLike, as_options
 from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
@@ -73,7 +73,7 @@ class RunFactory:
         self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None, run_id: str | None = None
     ) -> RunContext:
         settings = self.settings
-        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), settings.hooks)
+        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), hooks_of_a_run(settings.hooks))
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
         context.history = settings.history
