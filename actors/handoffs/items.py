@@ -13,7 +13,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 
 from ...runtime.agent.run_context import RunContext
 from ...runtime.data.chat import Message, Part, ToolCall
@@ -77,9 +77,13 @@ class HandoffInputData:
     run_context: RunContext | None = None
     """The run's, with `context`, `session`, `get`, `set` and `delete`."""
 
-    def clone(self, **changes: Unpack[_Changes]) -> HandoffInputData:
+    def clone(self, **changes: Unpack[_Changes]) -> Self:
         """A copy with these changes."""
         return dataclasses.replace(self, **changes)
+
+    def messages(self) -> tuple[Message, ...]:
+        """All of it as messages; calls and results that have lost their counterparts are left out."""
+        return as_messages(self, "HandoffInputData")
 
 
 def items_of(messages: Iterable[Message], agent_name: str | None = None, handoffs: frozenset[str] = frozenset()) -> tuple[Item, ...]:
