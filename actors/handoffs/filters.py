@@ -92,7 +92,7 @@ def redact(patterns: Mapping[Any, str] | Iterable[object] | str | re.Pattern[str
         if not isinstance(item, Mapping):
             return item
         raw = {key: clean(one) if key in _TEXTS else one for key, one in item.items()}
-        return Item(raw, item.type, item.source, item.agent_name) if isinstance(item, Item) else raw
+        return item.changed(raw) if isinstance(item, Item) else raw
 
     def filtered(data: HandoffInputData) -> HandoffInputData:
         history = data.input_history
