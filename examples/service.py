@@ -53,7 +53,7 @@ async def say(name: str, text: str) -> str:
     except (SessionBusy, SystemDraining) as error:
         raise HTTPException(503, str(error)) from error
     if result.error is not None:
-        raise HTTPException(503 if result.status == "cancelled" else 502, str(result.error))
+        raise HTTPException(503 if result.status in ("cancelled", "drained") else 502, str(result.error))
     return str(result.final_output)
 
 
