@@ -17,10 +17,11 @@ A definition must never hold any state of a run. How runs are run is `understudy
 
 from ..runtime.agent.context import AgentContext
 from ..runtime.data.agent_input import AgentInput
+from ..runtime.sessions.session_policy import keep_last, summarize
 from .agent import Agent, set_sub_agents
 from .chat_agent.chat_model_agent import ChatModelAgent
 from .guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, output_guardrail
-from .handoffs.filters import RECOMMENDED_PROMPT_PREFIX, compose, keep_last, prompt_with_handoff_instructions, redact, remove_all_tools, summarize
+from .handoffs.filters import RECOMMENDED_PROMPT_PREFIX, compose, prompt_with_handoff_instructions, redact, remove_all_tools
 from .handoffs.handoff import Handoff, handoff
 from .handoffs.items import HandoffInputData, Item
 from .handoffs.transfer import DeterministicTransfer, exit_tool, transfer_tool

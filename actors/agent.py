@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, Unpack
 
 from ..runtime.actor.supervision import Restart
 from ..runtime.agent.context import AgentContext
-from ..runtime.agent.history import HistoryPolicy, HistoryRewriter
+from ..runtime.agent.history import HistoryPolicy, HistoryRewriter, check_history
 from ..runtime.agent.hooks import AgentHooks, check_hooks
 from ..runtime.agent.invocation import Invocation
+from ..runtime.agent.options import Options, OptionsLike, as_options
+from ..runtime.agent.relations import tell_relations
 from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
 from ..runtime.data.events import AgentEvent
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Agent", "AgentOptions", "set_sub_agents"]
 
 A = TypeVar("A", bound="Agent")
-
-_POLICIES = frozenset(("lane", "run_path", "isolated", "input_only"))
 
 
 class AgentOptions(TypedDict, total=False):
@@ -54,6 +54,9 @@ class Agent:
     followers: Sequence[Agent] = ()
     unique_children: bool = True
     wrapped: Agent | None = None
+    has_told: bool = False
+    fixed_options: tuple[Options, ...] = ()
+    """What `with_options(options=...)` has fixed: for all runs of this agent."""
     interrupt_info: ClassVar[str | None] = None
     """What an interrupt says of this agent, where it encloses the one that was interrupted."""
 
@@ -71,19 +74,12 @@ class Agent:
         if not isinstance(name, str) or not name:
             msg = f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand over to it, and its events are told apart."
             raise UsageError(msg)
-        if history is not None and not callable(history) and history not in _POLICIES:
-            msg = f"agent {name!r}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
-            raise UsageError(msg, agent=name)
-        if hooks is not None:
-            check_hooks(hooks, AgentHooks, f"agent {name!r}")
-        if on_failure is not None and not isinstance(on_failure, Restart):
-            msg = f"agent {name!r}: on_failure={on_failure!r}: give Restart(...) of understudy.runtime, or leave it out: then a failure ends the agent."
-            raise UsageError(msg, agent=name)
+        _check_options(name, history, hooks, on_failure)
         self.name = name
         self.description = description
         self.sub_agents = _checked(name, sub_agents)
         self.disallow_transfer_to_parent = disallow_transfer_to_parent
-        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take the check above for a plain text
+        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take it for a plain text
         self.hooks = hooks
         self.on_failure = on_failure
 
@@ -94,6 +90,19 @@ class Agent:
         """Play: yield events, one after the other. Write it as `async def` with `yield`."""
         msg = f"{type(self).__name__} has no run(): write `async def run(self, input, context)` with `yield AgentEvent.say(...)`."
         raise UsageError(msg, agent=self.name)
+
+    # What an agent of your own may want to know of those around it. They are called by `set_sub_agents`; and for sub-agents that were given when an agent was
+    # made, each time when a tree is made of it, as a Runner does. What they raise is raised there, as a `UsageError` with the agent's name. An agent may stand
+    # in several trees: keep only what is the same in all of them.
+
+    def on_set_sub_agents(self, sub_agents: Sequence[Agent]) -> None:
+        """Called with the agents to which this one may hand over, or which are its steps."""
+
+    def on_set_as_sub_agent(self, parent: Agent) -> None:
+        """Called with the agent under which this one stands."""
+
+    def on_disallow_transfer_to_parent(self) -> None:
+        """Called behind `on_set_as_sub_agent`, if this agent must not hand back: because it was made so, or because it is a step of a workflow."""
 
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:
         """Why an invocation that was interrupted cannot go on with this definition; None if it can."""
@@ -121,9 +130,31 @@ class Agent:
 
     def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
         """A copy with those sub-agents in place of its own."""
-        twin = copy.copy(self)
+        twin = self._twin()
         twin.sub_agents = _checked(self.name, sub_agents)
+        twin.has_told = True
+        tell_relations(twin)
         return twin
+
+    def with_options(self, *, options: OptionsLike = None, **changes: Unpack[AgentOptions]) -> Self:
+        """A copy in which these are fixed: what every agent is made with, and `options` of its runs, such as `ModelOptions(temperature=0)`.
+
+        Options that a run is given itself go before those.
+        """
+        unknown = sorted(changes.keys() - AgentOptions.__optional_keys__)
+        if unknown:
+            msg = f"agent {self.name!r}: with_options({unknown[0]}=...) is unknown. Known are options, {', '.join(sorted(AgentOptions.__optional_keys__))}."
+            raise UsageError(msg, agent=self.name)
+        _check_options(self.name, changes.get("history"), changes.get("hooks"), changes.get("on_failure"))
+        twin = self._twin()
+        for name, value in changes.items():
+            setattr(twin, name, value)
+        twin.fixed_options = (*self.fixed_options, *as_options(options))
+        return twin
+
+    def _twin(self) -> Self:
+        """A copy, to be changed before anything else sees it."""
+        return copy.copy(self)
 
 
 def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
@@ -132,6 +163,15 @@ def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
         msg = f"set_sub_agents({agent!r}, ...): give an Agent."
         raise UsageError(msg)
     return agent.with_sub_agents(sub_agents)
+
+
+def _check_options(name: str, history: object, hooks: object, on_failure: object) -> None:
+    check_history(history, f"agent {name!r}", name)
+    if hooks is not None:
+        check_hooks(hooks, AgentHooks, f"agent {name!r}")
+    if on_failure is not None and not isinstance(on_failure, Restart):
+        msg = f"agent {name!r}: on_failure={on_failure!r}: give Restart(...) of understudy.runtime, or leave it out: then a failure ends the agent."
+        raise UsageError(msg, agent=name)
 
 
 def _checked(name: str, sub_agents: Iterable[Agent]) -> tuple[Agent, ...]:

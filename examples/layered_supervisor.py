@@ -1,4 +1,4 @@
-"""Supervisors under a supervisor: the one that leads the mathematicians hands back to the one above it, when they have done their part.
+"""Supervisors under a supervisor: the one that leads the mathematicians hands back to the one above it, when they have done their part. All of them stream.
 
 python examples/layered_supervisor.py
 """
@@ -12,15 +12,24 @@ from show import show
 from understudy.actors import ChatModelAgent, Supervisor
 from understudy.runtime import Runner, ToolCalls
 
+QUERY = "Find the GDP of the US and of New York State in 2024. What percentage of the first was the second? Then multiply that percentage by 1.589."
+FACT = "In 2024 the GDP of the US was 29.18 trillion dollars, and that of New York State 2.297 trillion."
+LEAD = "Hand each part of the task to the agent who can do it, one at a time; do no part yourself. When all is there, say the result."
+
 
 def to(agent_name: str) -> ToolCalls:
     """A model's reply that hands over."""
     return ToolCalls(transfer_to_agent={"agent_name": agent_name})
 
 
-def divide(a: float, b: float) -> float:
-    """Divide a by b."""
-    return round(a / b, 4)
+def search(query: str) -> str:
+    """Search the web."""
+    return FACT if "gdp" in query.lower() else "Nothing found."
+
+
+def subtract(a: float, b: float) -> float:
+    """Subtract b from a."""
+    return round(a - b, 4)
 
 
 def multiply(a: float, b: float) -> float:
@@ -28,25 +37,39 @@ def multiply(a: float, b: float) -> float:
     return round(a * b, 4)
 
 
-def worker(name: str, function: Callable[[float, float], float], *script: str | ToolCalls) -> ChatModelAgent:
+def divide(a: float, b: float) -> float:
+    """Divide a by b."""
+    return round(a / b, 4)
+
+
+def calculator(name: str, function: Callable[[float, float], float], *script: str | ToolCalls) -> ChatModelAgent:
     text = "Do the one calculation that is yours, with your tool."
     return ChatModelAgent(name=name, description=f"can {function.__name__}", instruction=text, tools=[function], model=model(*script))
 
 
-divider = worker("Divider", divide, ToolCalls(divide={"a": 230, "b": 29.2}), "7.8767 %")
-multiplier = worker("Multiplier", multiply, ToolCalls(multiply={"a": 7.8767, "b": 1.589}), "12.5161")
-searcher = ChatModelAgent(name="Searcher", description="knows figures", instruction="Give the figures.", model=model("29.2 and 2.3 trillion dollars."))
-
-LEAD = "Hand each part of the task to the agent who can do it, one at a time; do no part yourself. When all is there, say the result."
-head_of_maths = ChatModelAgent(name="MathLead", description="does arithmetic", instruction=LEAD, model=model(to("Divider"), to("Multiplier"), "It is 12.5161."))
-maths = Supervisor(supervisor=head_of_maths, sub_agents=[divider, multiplier])
-boss = ChatModelAgent(name="Boss", instruction=LEAD, model=model(to("Searcher"), to("MathLead"), "New York has 7.88 %; times 1.589, that makes 12.52."))
+subtractor = calculator("Subtractor", subtract)
+multiplier = calculator("Multiplier", multiply, ToolCalls(multiply={"a": 7.87, "b": 1.589}), "It makes 12.5054.")
+divider = calculator("Divider", divide, ToolCalls(divide={"a": 229.7, "b": 29.18}), "It is 7.87 %.")
+searcher = ChatModelAgent(
+    name="Searcher",
+    description="searches the web for facts",
+    instruction="Find the facts that are asked for, with your tool. Do no arithmetic.",
+    tools=[search],
+    model=model(ToolCalls(search={"query": "GDP 2024 US New York State"}), "29.18 and 2.297 trillion dollars."),
+)
+head = ChatModelAgent(name="MathLead", description="does arithmetic", instruction=LEAD, model=model(to("Divider"), to("Multiplier"), "7.87 %, and 12.5054."))
+maths = Supervisor(supervisor=head, sub_agents=[subtractor, multiplier, divider])
+boss = ChatModelAgent(name="Boss", instruction=LEAD, model=model(to("Searcher"), to("MathLead"), "New York has 7.87 %; times 1.589, that makes 12.5054."))
 team = Supervisor(supervisor=boss, sub_agents=[searcher, maths])
 
 
 async def main() -> None:
-    async for event in Runner(team).query("What percentage of the US GDP of 2024 was New York State's? Then multiply that by 1.589."):
+    pieces = 0
+    run = Runner(team, streaming=True).query(QUERY)
+    async for event in run:
+        pieces += event.delta is not None
         show(event)
+    print(f"The last message, of all that came in {pieces} pieces: {(await run).final_output}")
 
 
 if __name__ == "__main__":

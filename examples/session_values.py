@@ -1,4 +1,4 @@
-"""Session values: what the agents and tools of one run share. Here two tools set them, and an instruction names them.
+"""Session values: what the agents and tools of one run share. Here one tool sets one, another reads it, and an instruction names both.
 
 python examples/session_values.py
 """
@@ -9,7 +9,7 @@ from models import model
 from show import show
 
 from understudy.actors import ChatModelAgent, Sequential, ToolContext, tool
-from understudy.runtime import Runner, ToolCalls, add_session_value
+from understudy.runtime import Runner, ToolCalls, add_session_value, get_session_value
 
 
 @tool
@@ -22,15 +22,16 @@ def set_user_name(name: str) -> str:
 @tool
 async def set_user_age(age: int, context: ToolContext) -> str:
     """Remember the user's age."""
+    name, is_known = get_session_value("user_name")  # what the other tool has set
     context.session["user_age"] = age  # the same values
-    return "remembered"
+    return f"{name if is_known else 'the user'} is {age}"
 
 
 listener = ChatModelAgent(
     name="Listener",
-    instruction="Remember what the user says of himself, with your tools. Then say: Done.",
+    instruction="Remember the user's name, and then the age, with one tool after the other. Then say: Done.",
     tools=[set_user_name, set_user_age],
-    model=model(ToolCalls(set_user_name={"name": "Alice"}, set_user_age={"age": 18}), "Done."),
+    model=model(ToolCalls(set_user_name={"name": "Alice"}), ToolCalls(set_user_age={"age": 18}), "Done."),
 )
 greeter = ChatModelAgent(
     name="Greeter",

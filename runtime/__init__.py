@@ -4,6 +4,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
 
     errors, clock                       what can go wrong; where time comes from
     log, backoff                        the logger; delays between tries
+    environment                         the variables, with those of a `.env` file
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing, testing                    spans, if the program traces; the clock that tests move by hand
     data                                what is said and shown: plain frozen values
@@ -32,7 +33,7 @@ from .actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Supervision
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
-from .agent.hooks import AgentHooks, RunHooks
+from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
 from .agent.options import ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
@@ -77,11 +78,13 @@ from .errors import (
 )
 from .models import (
     ChatModel,
+    EmbeddingModel,
     FailoverModel,
     LimitedModel,
     ModelRequest,
     ModelSettings,
     OpenAIChatModel,
+    OpenAIEmbeddingModel,
     OpenAIResponsesModel,
     OutputSchema,
     RetryModel,
@@ -125,6 +128,7 @@ __all__ = [
     "DeadLetter",
     "Directive",
     "DrainReport",
+    "EmbeddingModel",
     "Escalate",
     "Exit",
     "Failed",
@@ -155,6 +159,7 @@ __all__ = [
     "ModelRetry",
     "ModelSettings",
     "OpenAIChatModel",
+    "OpenAIEmbeddingModel",
     "OpenAIResponsesModel",
     "Options",
     "Outcome",
@@ -207,6 +212,7 @@ __all__ = [
     "UsageError",
     "WriteRefused",
     "__version__",
+    "add_global_hooks",
     "add_session_value",
     "add_session_values",
     "current_session",

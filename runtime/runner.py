@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from .actor.host import Host
+from .agent.history import HistoryPolicy, HistoryRewriter, check_history
 from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
@@ -56,7 +57,8 @@ class Runner:
         async for event in runner.query("What is the weather in Paris?"): ...
         result = runner.query("And in Rome?").result()       # where no event loop is running
 
-    Without `system`, its runs have a system of their own on the loop where they start; nothing of it is left when they have ended.
+    Without `system`, its runs have a system of their own on the loop where they start; nothing of it is left when they have ended. `history` is for all
+    agents that have none of their own.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Runner:
         version: str | None = None,
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
+        history: HistoryPolicy | HistoryRewriter | None = None,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -94,6 +97,7 @@ class Runner:
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
+        check_history(history, "Runner")
         check_hooks(hooks, RunHooks, "Runner")
         self.agent = agent
         self.system = system
@@ -105,13 +109,14 @@ class Runner:
         self.event_buffer = event_buffer
         self.skip_transfer_messages = skip_transfer_messages
         self.handoff_input_filter = handoff_input_filter
+        self.history: HistoryPolicy | HistoryRewriter | None = history
         self._tree = build_tree(agent)
         for node in (node for tree in self._tree.trees() for node in tree.walk()):
             check = getattr(node.agent, "check", None)
             if check is not None:
                 check(node)
         self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
-        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version)
+        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
         self._access = access
         self._factory = RunFactory(self._tree, system, access, settings)
 

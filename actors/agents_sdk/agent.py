@@ -11,9 +11,11 @@ from types import GenericAlias
 from typing import Final, Self, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.options import OptionsLike
+from ...runtime.environment import environment
 from ...runtime.models import ChatModel, OpenAIChatModel
-from ...runtime.models.env import environment
 from ..agent import Agent as Definition
+from ..agent import AgentOptions as CommonOptions
 from ..chat_agent.chat_model_agent import ChatModelAgent
 from ..handoffs.handoff import Handoff
 from ..tools.tool import Tool
@@ -71,10 +73,17 @@ class Agent(ChatModelAgent):
     def handoff_description(self) -> str:
         return self.description
 
+    def with_options(self, *, options: OptionsLike = None, **changes: Unpack[CommonOptions]) -> Self:
+        twin = super().with_options(options=options, **changes)
+        twin._made_of = {**self._made_of, **changes}
+        return twin
+
     def clone(self, **changes: Unpack[AgentChanges]) -> Self:
         """A copy of this agent with these changes."""
         now = {name: getattr(self, name) for name in _SETTABLE}
-        return type(self)(**cast("AgentParameters", {**self._made_of, **now, **changes}))
+        twin = type(self)(**cast("AgentParameters", {**self._made_of, **now, **changes}))
+        twin.fixed_options = self.fixed_options
+        return twin
 
 
 def _default_model() -> ChatModel | None:

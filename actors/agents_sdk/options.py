@@ -19,6 +19,7 @@ from ...runtime.models import ChatModel, ModelSettings
 from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
 from ..agent import Agent
+from ..chat_agent.setup import MessageModifier
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail
 from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff
@@ -44,6 +45,7 @@ class AgentOptions(TypedDict, total=False):
     output_key: str | None
     output_type: object
     make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message]] | None
+    message_modifier: MessageModifier | None
     middleware: Sequence[Middleware]
     unknown_tool: Callable[[str, str], object] | None
     on_tool_error: Literal["report", "raise"]

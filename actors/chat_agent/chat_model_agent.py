@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.history import HistoryPolicy, HistoryRewriter
 from ...runtime.agent.hooks import RunHooks
 from ...runtime.agent.invocation import Invocation
 from ...runtime.agent.tree import Node
@@ -20,6 +21,7 @@ from ...runtime.errors import AgentError, ModelRetry, UsageError
 from ...runtime.models import ChatModel, ModelSettings, OpenAIChatModel, model_from_env
 from ...runtime.run.run_options import RunOptions
 from ...runtime.runner import Runner
+from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
 from ..agent import Agent, AgentOptions
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
@@ -29,7 +31,7 @@ from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
 from ..tools.tool import Tool, tool
 from .loop import React
-from .setup import Setup
+from .setup import MessageModifier, Setup
 
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
@@ -38,15 +40,20 @@ _DEFAULT_SETTINGS: Final = ModelSettings()
 
 class _RunnerOptions(TypedDict, total=False):
     system: ActorSystem | None
+    store: Store | None
+    durability: Literal["none", "interrupt", "step"]
+    keep: Literal["unfinished", "all"] | float | None
+    version: str | None
     hooks: RunHooks | None
     max_transfers: int
     event_buffer: int
     skip_transfer_messages: bool
     handoff_input_filter: HandoffInputFilter | None
+    history: HistoryPolicy | HistoryRewriter | None
 
 
 class GenerateOptions(RunOptions, _RunnerOptions, total=False):
-    """The options of `generate` and `stream`: those of `Runner.run`, and those of `Runner` that do without a store."""
+    """The options of `generate` and `stream`: those of `Runner`, and those of `Runner.run`."""
 
 
 class ChatModelAgent(Agent):
@@ -56,6 +63,8 @@ class ChatModelAgent(Agent):
 
     `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context. A `tool_choice` that makes the model
     call a tool, in the settings, is for its first request: after a round of tools it is "auto", unless `reset_tool_choice` is False.
+    `message_modifier` is called with the context and the messages before each request, and returns what the model is given in their place; nothing of that is
+    recorded.
     """
 
     def __init__(
@@ -74,6 +83,7 @@ class ChatModelAgent(Agent):
         output_key: str | None = None,
         output_type: object = None,
         make_model_input: Callable[[str, AgentInput, AgentContext], Sequence[Message] | Awaitable[Sequence[Message]]] | None = None,
+        message_modifier: MessageModifier | None = None,
         middleware: Sequence[Middleware] = (),
         unknown_tool: Callable[[str, str], object] | None = None,
         on_tool_error: Literal["report", "raise"] = "report",
@@ -94,6 +104,7 @@ class ChatModelAgent(Agent):
         _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
         _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
         _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
+        _check(name, "message_modifier", "a function of context and messages", message_modifier is None or callable(message_modifier), message_modifier)
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
@@ -106,6 +117,7 @@ class ChatModelAgent(Agent):
         self.output_key = output_key
         self.output_type = output_type
         self.make_model_input = make_model_input
+        self.message_modifier = message_modifier
         self.middleware = _as_middleware(middleware, name)
         self.unknown_tool = unknown_tool
         self.on_tool_error = on_tool_error
@@ -117,8 +129,8 @@ class ChatModelAgent(Agent):
         self.model_settings = model_settings or _DEFAULT_SETTINGS
         self._runner: Runner | None = None
 
-    def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
-        twin = super().with_sub_agents(sub_agents)
+    def _twin(self) -> Self:
+        twin = super()._twin()
         twin._runner = None
         return twin
 
@@ -182,7 +194,7 @@ class ChatModelAgent(Agent):
     # --- without a Runner ---
 
     async def generate(self, messages: str | Message | Sequence[Message], **run_options: Unpack[GenerateOptions]) -> Message:
-        """Run this agent, and return its last message. Raises what it failed with. Takes the options of `Runner` and of `Runner.run`."""
+        """Run this agent, and return its last message. Raises what it failed with. Takes all options of `Runner` and of `Runner.run`."""
         runner, options = self._runner_for(run_options)
         result = await runner.run(messages, **options)
         self._check_completed(result)

@@ -55,7 +55,7 @@ class React:
         self._context = context
         self._door = door
         self._model = door.run.model_for_run(agent.model)
-        self._hooked = door.run.hooks is not None or agent.hooks is not None
+        self._hooked = bool(door.run.hooks) or door.node.agent.hooks is not None
         before = names_before(door.invocation)
         if before and setup.everywhere is None:
             setup.everywhere = for_every_agent(door.node)
@@ -194,14 +194,14 @@ class React:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)))
+            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)), "make_model_input")
         return (Message("system", text), *given.messages) if text else given.messages
 
-    def _checked(self, made: object) -> tuple[Message, ...]:
+    def _checked(self, made: object, maker: str) -> tuple[Message, ...]:
         messages = tuple(made) if isinstance(made, Iterable) else (made,)
         for message in messages:
             if not isinstance(message, Message):
-                msg = f"agent {self._agent.name!r}: make_model_input returned {made!r}: return a sequence of Message."
+                msg = f"agent {self._agent.name!r}: {maker} returned {made!r}: return a sequence of Message."
                 raise UsageError(msg, agent=self._agent.name)
         return messages
 
@@ -217,7 +217,10 @@ class React:
         problem = door.notes.get("problem") if setup.answer is not None else None
         if problem is not None:
             messages = (*messages, Message("user", problem))
-        settings = agent.model_settings if not door.run.options else model_options(door.run.options, agent.name, agent.model_settings)
+        if agent.message_modifier is not None:
+            messages = await self._modified(messages)
+        options = door.options
+        settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
         if agent.reset_tool_choice and said and any(message.role == "tool" for message in said):
@@ -257,6 +260,12 @@ class React:
         if self._hooked:
             await door.call_hooks("on_model_end", agent, reply)
         return reply
+
+    async def _modified(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as the agent's modifier makes them, each call with its result."""
+        modifier = self._agent.message_modifier
+        assert modifier is not None
+        return tuple(complete_calls(list(self._checked(await maybe_await(modifier(self._context, messages)), "message_modifier"))))
 
     async def _shown_specs(self) -> tuple[ToolSpec, ...]:
         """The tools, without those handoffs that are not enabled now."""

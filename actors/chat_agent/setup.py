@@ -6,10 +6,11 @@ Owns: the tools with the transfer tool among them, their specs, the transfer ins
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ...runtime.agent.context import AgentContext
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.agent.tree import Node
 from ...runtime.data.chat import Message
@@ -23,7 +24,10 @@ from .tool_round import ToolPolicy
 if TYPE_CHECKING:
     from .chat_model_agent import ChatModelAgent
 
-__all__ = ["PLACEHOLDER", "Setup"]
+__all__ = ["PLACEHOLDER", "MessageModifier", "Setup"]
+
+MessageModifier: TypeAlias = Callable[[AgentContext, Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]]
+"""What a model is given in place of these messages."""
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 

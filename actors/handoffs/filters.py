@@ -1,6 +1,7 @@
 """Ready-made input filters of handoffs, and the words by which agents are told of them.
 
-Owns: these filters. None of them changes what is recorded: only what the agent that takes over is given.
+Owns: these filters, but for `keep_last` and `summarize`, which are those of sessions as well. None of them changes what is recorded: only what the agent that
+takes over is given.
 """
 
 from __future__ import annotations
@@ -11,21 +12,18 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from ...runtime.data.chat import Message, TextPart
-from ...runtime.errors import ModelBehaviorError, UsageError
+from ...runtime.errors import UsageError
 from ...runtime.maybe_await import maybe_await
-from ...runtime.models import ChatModel, ModelRequest
 from .items import HandoffInputData, Item, as_messages
 
 __all__ = [
     "RECOMMENDED_PROMPT_PREFIX",
     "HandoffInputFilter",
     "compose",
-    "keep_last",
     "nest_history",
     "prompt_with_handoff_instructions",
     "redact",
     "remove_all_tools",
-    "summarize",
 ]
 
 HandoffInputFilter: TypeAlias = Callable[[HandoffInputData], HandoffInputData | Awaitable[HandoffInputData]]
@@ -37,7 +35,6 @@ RECOMMENDED_PROMPT_PREFIX: Final = (
     "in your conversation with the user.\n"
 )
 
-_PROMPT: Final = "Summarize the conversation so far for the agent that takes over. Leave out nothing that it may need."
 _TOOLS: Final = frozenset(("function_call", "function_call_output", "reasoning"))
 _BEGIN: Final = "<CONVERSATION HISTORY>"
 _END: Final = "</CONVERSATION HISTORY>"
@@ -70,23 +67,6 @@ def _without_tools(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(kept)
 
 
-def keep_last(count: int) -> HandoffInputFilter:
-    """The last so many items before the handoff, and what belongs to it. A call is never parted from its result."""
-    if count < 0:
-        msg = f"keep_last({count}): give a number of items, 0 or more."
-        raise UsageError(msg)
-
-    def filtered(data: HandoffInputData) -> HandoffInputData:
-        history = data.input_history
-        before = (*((history,) if isinstance(history, str) else history), *data.pre_handoff_items)
-        kept = before[max(0, len(before) - count) :]
-        if kept and isinstance(kept[0], str):
-            return data.clone(pre_handoff_items=kept[1:])
-        return data.clone(input_history=(), pre_handoff_items=kept)
-
-    return filtered
-
-
 def redact(patterns: Mapping[Any, str] | Iterable[object] | str | re.Pattern[str], replacement: str = "[REDACTED]") -> HandoffInputFilter:
     r"""Wherever one of the patterns is found in a text, its replacement stands: `redact({r"\d{3}-\d{2}-\d{4}": "[SSN]"})`, `redact([r"\d{16}"])`."""
     if not isinstance(patterns, Mapping):
@@ -112,7 +92,7 @@ def redact(patterns: Mapping[Any, str] | Iterable[object] | str | re.Pattern[str
         if not isinstance(item, Mapping):
             return item
         raw = {key: clean(one) if key in _TEXTS else one for key, one in item.items()}
-        return Item(raw, item.type, item.source, item.agent_name) if isinstance(item, Item) else raw
+        return item.changed(raw) if isinstance(item, Item) else raw
 
     def filtered(data: HandoffInputData) -> HandoffInputData:
         history = data.input_history
@@ -139,23 +119,6 @@ def compose(*filters: HandoffInputFilter) -> HandoffInputFilter:
                 msg = f"compose: the filter {getattr(one, '__name__', one)!r} returned {data!r}: return a HandoffInputData, as data.clone(...) makes it."
                 raise UsageError(msg)
         return data
-
-    return filtered
-
-
-def summarize(model: ChatModel, prompt: str = _PROMPT) -> HandoffInputFilter:
-    """What was said before the handoff, in one message that the model writes."""
-
-    async def filtered(data: HandoffInputData) -> HandoffInputData:
-        said = as_messages(data.clone(new_items=()), "summarize")
-        reply = await model.generate(ModelRequest((*said, Message.user(prompt))))
-        if not isinstance(reply, Message) or not reply.text:
-            msg = f"the model {model!r}, which was to summarize a conversation for a handoff, returned {reply!r}: it has to return a message with a text."
-            raise ModelBehaviorError(msg)
-        if reply.usage is not None and data.run_context is not None:
-            data.run_context.usage += reply.usage
-        summary = {"type": "message", "role": "user", "content": f"Summary of the conversation so far:\n{reply.text}"}
-        return data.clone(input_history=(summary,), pre_handoff_items=())
 
     return filtered
 

@@ -26,12 +26,16 @@ from .filters import HandoffInputFilter
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Handoff", "as_handoff", "handoff", "transfer_message"]
-
-T = TypeVar("T")
+__all__ = ["Handoff", "OnHandoffWithInput", "OnHandoffWithoutInput", "THandoffInput", "as_handoff", "handoff", "transfer_message"]
 
 IsEnabled: TypeAlias = "bool | Callable[[RunContext, Agent], bool | Awaitable[bool]]"
 """Whether the model is shown a handoff, or a function of the run's context and the agent that says so."""
+
+THandoffInput = TypeVar("THandoffInput")
+OnHandoffWithInput: TypeAlias = Callable[[RunContext, THandoffInput], object]
+"""What is called when an agent hands over, with what its model says of it. It may be `async def`."""
+OnHandoffWithoutInput: TypeAlias = Callable[[RunContext], object]
+"""What is called when an agent hands over. It may be `async def`."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -88,12 +92,16 @@ class Handoff:
             msg = f"whether the handoff {self.tool_name} is enabled could not be found out: {type(error).__name__}: {text_of(error)}"
             raise HandoffError(msg, agent=agent.name) from error
 
+    async def is_enabled_for_context(self, context: RunContext, agent: Agent) -> bool:
+        """The same as `enabled`, by the name that it has in the Agents SDK's text."""
+        return await self.enabled(context, agent)
+
 
 @overload
 def handoff(
     agent: Agent,
     *,
-    on_handoff: Callable[[RunContext], object] | None = None,
+    on_handoff: OnHandoffWithoutInput | None = None,
     input_type: None = None,
     input_filter: HandoffInputFilter | None = None,
     is_enabled: IsEnabled = True,
@@ -109,8 +117,8 @@ def handoff(
 def handoff(
     agent: Agent,
     *,
-    on_handoff: Callable[[RunContext, T], object],
-    input_type: type[T],
+    on_handoff: OnHandoffWithInput[THandoffInput],
+    input_type: type[THandoffInput],
     input_filter: HandoffInputFilter | None = None,
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,

@@ -19,6 +19,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 from ...runtime.agent.run_context import RunContext
 from ...runtime.data.chat import Message, Part, ToolCall
 from ...runtime.errors import UsageError
+from ..agent import Agent
 
 __all__ = ["HandoffInputData", "Item", "as_messages", "input_history_of", "items_of"]
 
@@ -54,13 +55,27 @@ class ItemType(str):
 class Item(dict[str, Any]):
     """One thing that was said or done. Read it as a mapping; `type` is what it was in the run."""
 
-    __slots__ = ("agent_name", "source", "type")
+    __slots__ = ("agent", "agent_name", "source", "target_agent", "type")
 
     def __init__(self, raw: Mapping[str, Any], kind: str, source: Message | None = None, agent_name: str | None = None) -> None:
         super().__init__(raw)
         self.type: str = kind
         self.source = source  # the message that it is a part of
         self.agent_name = agent_name
+        self.agent: Agent | None = None
+        """Who said or did it; None for what the agent that hands over was given itself."""
+        self.target_agent: Agent | None = None
+        """Of the result of a handoff: who took over."""
+
+    @property
+    def source_agent(self) -> Agent | None:
+        """Of the result of a handoff: who handed over."""
+        return self.agent if self.target_agent is not None else None
+
+    @property
+    def content(self) -> Any:
+        """What it holds, as it is: of a message its text or parts, of a result what the tool returned."""
+        return self.get("content", self.get("output"))
 
     @property
     def raw_item(self) -> dict[str, Any]:
@@ -74,7 +89,13 @@ class Item(dict[str, Any]):
         return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
 
     def copy(self) -> Item:
-        return Item(self, self.type, self.source, self.agent_name)
+        return self.changed(self)
+
+    def changed(self, raw: Mapping[str, Any]) -> Item:
+        """The same item, which says something else."""
+        twin = Item(raw, self.type, self.source, self.agent_name)
+        twin.agent, twin.target_agent = self.agent, self.target_agent
+        return twin
 
     def __repr__(self) -> str:
         return f"Item({self.type}: {dict.__repr__(self)})"
@@ -104,9 +125,13 @@ class HandoffInputData:
     run_context: RunContext | None = None
     """The run's, with `context`, `session`, `get`, `set` and `delete`."""
 
-    def clone(self, **changes: Unpack[_Changes]) -> HandoffInputData:
+    def clone(self, **changes: Unpack[_Changes]) -> Self:
         """A copy with these changes."""
         return dataclasses.replace(self, **changes)
+
+    def messages(self) -> tuple[Message, ...]:
+        """All of it as messages; calls and results that have lost their counterparts are left out."""
+        return as_messages(self, "HandoffInputData")
 
 
 def items_of(messages: Iterable[Message], agent_name: str | None = None, handoffs: frozenset[str] = frozenset()) -> tuple[Item, ...]:

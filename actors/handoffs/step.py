@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.hooks import call_hooks
@@ -21,7 +21,7 @@ from ...runtime.tracing import Span, span
 from ..agent import Agent
 from .filters import nest_history
 from .handoff import Handoff, transfer_message
-from .items import HandoffInputData, as_messages, input_history_of, items_of
+from .items import HandoffInputData, Item, as_messages, input_history_of, items_of
 
 if TYPE_CHECKING:
     from .rules import HandoffRules
@@ -49,10 +49,10 @@ async def hand_off(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call:
         if rules.output_key is not None:
             door.run.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
         await door.emit(AgentEvent.of(result, door.hand_over(target)))
-        if run.hooks is not None or node.agent.hooks is not None:
+        if run.hooks or node.agent.hooks is not None:
             await asyncio.gather(
                 call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
-                call_hooks(None, node.agent.hooks, "on_handoff", None, run, target, node.agent),
+                call_hooks((), node.agent.hooks, "on_handoff", None, run, target, node.agent),
             )
         await _prepare(door, rules, handoff, call, target)
     return True
@@ -144,7 +144,20 @@ def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
     before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], door.agent_name, handoffs))
     # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.
     new = said[turn : turn + 1] if calls else said[turn:]
-    return HandoffInputData(input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run)
+    data = HandoffInputData(input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run)
+    _name_agents(door, (*data.pre_handoff_items, *data.new_items))
+    return data
+
+
+def _name_agents(door: AgentDoor, items: Sequence[Item]) -> None:
+    """Say of each item whose it is, as far as that is known; and of the result of a handoff, who took over."""
+    following = door.invocation.following
+    for item in items:
+        if item.agent_name == door.agent_name:
+            item.agent = cast("Agent", door.node.agent)
+        if item.type == "handoff_output_item":
+            nodes = (*(() if following is None else (following.node,)), *(node for tree in door.node.root.trees() for node in tree.walk()))
+            item.target_agent = next((cast("Agent", node.agent) for node in nodes if item.text == transfer_message(node.name)), None)
 
 
 def _handoff_names(door: AgentDoor) -> frozenset[str]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self, Unpack
 
 from ...runtime.agent.context import AgentContext, door_of
 from ...runtime.agent.history import TRANSFER_TOOL
+from ...runtime.agent.options import OptionsLike
+from ...runtime.agent.relations import tell_parent
 from ...runtime.agent.tree import INNER, Node
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall, new_id
 from ...runtime.data.events import AgentEvent, Exit, TransferToAgent
 from ...runtime.errors import TransferError, UsageError, text_of
-from ..agent import Agent
+from ..agent import Agent, AgentOptions
 from ..tools.tool import Tool, ToolArgumentsError
 from ..tools.tool_context import ToolContext, call_door_of
 
@@ -142,6 +144,19 @@ class DeterministicTransfer(Agent):
         super().__init__(name=agent.name, description=agent.description, disallow_transfer_to_parent=agent.disallow_transfer_to_parent)
         self.wrapped = agent
         self.to = targets
+
+    def on_set_as_sub_agent(self, parent: Agent) -> None:
+        if self.wrapped is not None:
+            tell_parent(self.wrapped, parent)  # it stands there as well; whether it may hand back by itself is its own
+
+    def with_options(self, *, options: OptionsLike = None, **changes: Unpack[AgentOptions]) -> Self:
+        """A copy that wraps a copy with these options: they are for what plays. Whether it may hand over to a parent is the same for both."""
+        twin = self._twin()
+        assert self.wrapped is not None
+        twin.wrapped = self.wrapped.with_options(options=options, **changes)
+        if "disallow_transfer_to_parent" in changes:
+            twin.disallow_transfer_to_parent = changes["disallow_transfer_to_parent"]
+        return twin
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)

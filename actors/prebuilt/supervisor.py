@@ -52,6 +52,7 @@ class Supervisor(Agent):
             hooks=supervisor.hooks,
             on_failure=supervisor.on_failure,
         )
+        self.fixed_options = supervisor.fixed_options
         self.supervisor = supervisor
         self.on_error = on_error
 
@@ -72,6 +73,15 @@ class Supervisor(Agent):
     @property
     def output_guardrails(self) -> Sequence[object]:
         return getattr(self.supervisor, "output_guardrails", ())
+
+    def on_set_sub_agents(self, sub_agents: Sequence[Agent]) -> None:
+        self.supervisor.on_set_sub_agents(sub_agents)
+
+    def on_set_as_sub_agent(self, parent: Agent) -> None:
+        self.supervisor.on_set_as_sub_agent(parent)
+
+    def on_disallow_transfer_to_parent(self) -> None:
+        self.supervisor.on_disallow_transfer_to_parent()
 
     def check(self, node: object) -> None:
         """What the supervisor checks of itself in that place."""

@@ -88,7 +88,7 @@ class ToolContext:
     def options(self) -> Mapping[str, Any]:
         """The `ToolOptions` that were given to this run for this tool."""
         door = self._door
-        return tool_options(door.agent.run.options, door.agent.agent_name, door.call.name)
+        return tool_options(door.agent.options, door.agent.agent_name, door.call.name)
 
     # --- interrupts ---
 

@@ -2,6 +2,7 @@
 
 Owns what an invocation of an agent is, as data, and how its definition is driven. Its files, each importing only from those above it:
 
+    relations       the callbacks by which definitions are told of one another
     tree            the protocol of a definition; the tree that definitions form
     history         lanes, one for each child of a Parallel; what an agent is given of what was said before, by its policy
     retelling       the same, made once for each message

@@ -56,7 +56,7 @@ class AgentActor(Actor):
         del message
         invocation, door = self._invocation, self._door
         agent = invocation.node.agent
-        hooked = door.run.hooks is not None or agent.hooks is not None
+        hooked = bool(door.run.hooks) or agent.hooks is not None
         try:
             if hooked:
                 await self._announce(agent)
@@ -116,7 +116,7 @@ class AgentActor(Actor):
         source = invocation.handed_over_by
         if source is not None:
             await call_hooks(door.run.hooks, None, "on_transfer", None, door.run, source.agent, agent)
-            await call_hooks(None, agent.hooks, "on_transfer", None, door.run, agent, source.agent)
+            await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
         if invocation.assignment.parent is None and source is None:
             await door.call_hooks("on_run_start", invocation.assignment.dialogue.input)
         await door.call_hooks("on_agent_start", agent, agent_name="on_start")

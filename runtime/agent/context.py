@@ -93,7 +93,7 @@ class AgentContext:
     @property
     def options(self) -> Mapping[str, Any]:
         """The options that were given to this run for this agent."""
-        return agent_options(self._door.run.options, self._door.agent_name)
+        return agent_options(self._door.options, self._door.agent_name)
 
     @property
     def state(self) -> dict[str, Any]:

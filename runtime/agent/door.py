@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..actor.loop_cell import LoopCell
     from ..clock import Clock
+    from .options import Options
 
 __all__ = ["ASKED_BEHIND", "AgentDoor"]
 
@@ -329,10 +330,16 @@ class AgentDoor:
 
     # --- work ---
 
+    @property
+    def options(self) -> tuple[Options, ...]:
+        """What is asked of this agent beside its input: what its definition has fixed, and what this run was given, which goes before it."""
+        fixed = self.invocation.node.agent.fixed_options
+        return (*fixed, *self.run.options) if fixed else self.run.options
+
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
         hooks, own = self.run.hooks, self.invocation.node.agent.hooks
-        if hooks is not None or own is not None:
+        if hooks or own is not None:
             await call_hooks(hooks, own, name, agent_name, self.run, *args)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

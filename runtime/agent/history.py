@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..data.chat import Message, Part, TextPart, ToolCall
 from ..data.run_path import Path, begins_with
+from ..errors import UsageError
 
 if TYPE_CHECKING:
     from .retelling import Retelling
@@ -28,6 +29,7 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "Lane",
+    "check_history",
     "complete_calls",
     "retold",
     "select",
@@ -43,6 +45,7 @@ _NOT_COMPLETED: Final = "The call was not completed."
 _NO_CALLS: Final[Mapping[str, str]] = MappingProxyType({})
 
 HistoryPolicy: TypeAlias = Literal["lane", "run_path", "isolated", "input_only"]
+_POLICIES: Final = frozenset(("lane", "run_path", "isolated", "input_only"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,13 @@ class HistoryEntry:
 
 
 HistoryRewriter: TypeAlias = Callable[[Sequence[HistoryEntry]], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+
+def check_history(history: object, where: str, agent_name: str | None = None) -> None:
+    """Raise unless that can be given as `history=`."""
+    if history is not None and not callable(history) and history not in _POLICIES:
+        msg = f"{where}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
+        raise UsageError(msg, agent=agent_name)
 
 
 class Entry:

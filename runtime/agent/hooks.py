@@ -1,15 +1,15 @@
-"""Callbacks that look on: of a run, and of one agent.
+"""Callbacks that look on: of all runs of the process, of a run, and of one agent.
 
-Owns: the two sets of hooks, and how they are called. A hook may be `def` or `async def`. One that raises is logged, and changes nothing; whatever a
-hook returns is not used. Hooks that are not overridden cost one look into a set.
+Owns: the two sets of hooks, those that are for all runs, and how they are called. A hook may be `def` or `async def`. One that raises is logged, and
+changes nothing; whatever a hook returns is not used. Hooks that are not overridden cost one look into a set.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ..errors import UsageError
 from ..log import logger
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from ..models.protocol import ModelRequest
     from .run_context import RunContext
 
-__all__ = ["AgentHooks", "HookResult", "RunHooks", "call_hooks", "check_hooks", "is_overridden"]
+__all__ = ["AgentHooks", "HookResult", "RunHooks", "add_global_hooks", "call_hooks", "check_hooks", "hooks_of_a_run", "is_overridden"]
 
 
 HookResult: TypeAlias = Awaitable[object] | None
 """What a hook returns: nothing, or, if it is `async def`, something to await."""
+
+_everywhere: Final[dict[object, RunHooks]] = {}
 
 
 class _Hooks:
@@ -94,15 +96,40 @@ def check_hooks(hooks: object, kind: type[RunHooks | AgentHooks], where: str) ->
         raise UsageError(msg)
 
 
-def is_overridden(hooks: RunHooks | None, name: str) -> bool:
+def add_global_hooks(hooks: RunHooks) -> Callable[[], None]:
+    """Have these hooks look on at all runs of this process, whichever Runner begins them. Returns what removes them again.
+
+    They are called before the hooks of the Runner and of the agents, in the order in which they were added. A run keeps those that were there when it was made.
+    """
+    if not isinstance(hooks, RunHooks):
+        msg = f"add_global_hooks({hooks!r}): give an instance of a subclass of understudy.runtime.RunHooks."
+        raise UsageError(msg)
+    key = object()
+    _everywhere[key] = hooks
+
+    def remove() -> None:
+        _everywhere.pop(key, None)
+
+    return remove
+
+
+def hooks_of_a_run(own: RunHooks | None) -> tuple[RunHooks, ...]:
+    """What looks on at a run that is made now, in the order of their calls."""
+    if not _everywhere:
+        return () if own is None else (own,)
+    return (*tuple(_everywhere.values()), *(() if own is None else (own,)))
+
+
+def is_overridden(hooks: Iterable[RunHooks], name: str) -> bool:
     """Whether there is something to call for that hook."""
-    return hooks is not None and name in hooks._overridden
+    return any(name in one._overridden for one in hooks)
 
 
-async def call_hooks(run_hooks: RunHooks | None, agent_hooks: AgentHooks | None, name: str, agent_name: str | None, *args: object) -> None:
+async def call_hooks(run_hooks: Iterable[RunHooks], agent_hooks: AgentHooks | None, name: str, agent_name: str | None, *args: object) -> None:
     """Call one hook of each set that has it: the run's, then the agent's. `agent_name` is the agent hook's, if it has another."""
-    if run_hooks is not None and name in run_hooks._overridden:
-        await _call(run_hooks, name, args)
+    for one in run_hooks:
+        if name in one._overridden:
+            await _call(one, name, args)
     other = agent_name or name
     if agent_hooks is not None and other in agent_hooks._overridden:
         await _call(agent_hooks, other, args)

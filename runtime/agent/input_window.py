@@ -76,7 +76,7 @@ def read_window(invocation: Invocation, agent: Definition, run: RunContext, *, s
     if window.input is not None and window.retold_from is None:
         return _verbatim(invocation, streaming=streaming)
     opening, skipped = _opening_of(invocation, streaming=streaming)
-    policy = agent.history or "lane"
+    policy = agent.history or run.history or "lane"
     if callable(policy):
         return _rewritten(policy, opening.messages, skipped, invocation, agent.name, run, streaming=streaming)
     if not window.since and lane.parent is None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ..data.chat import Usage
 from ..models import model_for_run
+from .history import HistoryPolicy, HistoryRewriter
 from .hooks import RunHooks
 from .options import Options
 from .run_messages import CancelMode
@@ -36,6 +37,7 @@ class RunContext:
     __slots__ = (
         "context",
         "handoff_input_filter",
+        "history",
         "hooks",
         "keeps",
         "lease",
@@ -50,7 +52,7 @@ class RunContext:
         "usage",
     )
 
-    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: RunHooks | None) -> None:
+    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: tuple[RunHooks, ...]) -> None:
         self.run_id = run_id
         self.session_id = session_id
         self.session = session
@@ -68,6 +70,8 @@ class RunContext:
         """Set, when the run is to end at the next safe point of that kind."""
         self.handoff_input_filter: Any = None
         """What changes the input of agents that take over by a handoff which has no filter of its own."""
+        self.history: HistoryPolicy | HistoryRewriter | None = None
+        """What agents are given of what was said that do not choose for themselves."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id

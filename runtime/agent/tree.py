@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ..actor.supervision import Restart
 from ..data.events import AgentEvent
 from ..errors import UsageError
+from .relations import tell_relations
 
 if TYPE_CHECKING:
     from ..data.agent_input import AgentInput
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .history import HistoryPolicy, HistoryRewriter
     from .hooks import AgentHooks
     from .invocation import Invocation
+    from .options import Options
 
 __all__ = ["INNER", "Definition", "Node", "build_tree"]
 
@@ -44,6 +46,10 @@ class Definition(Protocol):
     @property
     def on_failure(self) -> Restart | None: ...
     @property
+    def has_told(self) -> bool: ...  # whether it and its sub-agents have been told of one another when they were put together
+    @property
+    def fixed_options(self) -> tuple[Options, ...]: ...  # of all its runs; those that a run is given go before them
+    @property
     def allows_transfer(self) -> bool: ...  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
     @property
     def has_handoffs(self) -> bool: ...  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
@@ -54,6 +60,9 @@ class Definition(Protocol):
     @property
     def unique_children(self) -> bool: ...  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
 
+    def on_set_sub_agents(self, sub_agents: Sequence[Any], /) -> None: ...  # these three: see `understudy.actors.Agent`
+    def on_set_as_sub_agent(self, parent: Any, /) -> None: ...
+    def on_disallow_transfer_to_parent(self) -> None: ...
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
     def problem_with(self, node: Node, invocation: Invocation) -> str | None: ...  # why an interrupted invocation cannot go on with it
     def tool_tree(self, node: Node, tool_name: str) -> Node | None: ...  # the tree of the agent that is called by that tool
@@ -182,6 +191,9 @@ def build_tree(root: Definition, beside: Sequence[Node] = ()) -> Node:
     trees = _link(node, beside)
     for tree in trees:
         _check_names(tree)
+    for one in (one for tree in trees for one in tree.walk()):
+        if one.children and not one.agent.has_told:
+            tell_relations(one.agent)
     return node
 
 

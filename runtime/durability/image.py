@@ -172,7 +172,7 @@ def check_format(image: Any) -> None:
 
 def check_image(image: dict[str, Any], root: Node) -> None:
     """Raise CheckpointError, if no run can be built of it that goes on in that tree."""
-    rebuild(image, RunState(RunContext("", None, SessionValues(), (), None), AgentInput()), root)
+    rebuild(image, RunState(RunContext("", None, SessionValues(), (), ()), AgentInput()), root)
 
 
 def rebuild(image: dict[str, Any], state: RunState, root: Node) -> Mapping[int, Path]:

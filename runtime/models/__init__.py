@@ -12,7 +12,8 @@
     openai_model                        what the two below have in common
     openai_chat                         chat completions, with openai_chat_request and openai_chat_reply
     openai_responses                    the Responses API, with openai_responses_request and openai_responses_reply
-    env                                 the model that the environment names
+    openai_embedding                    embeddings
+    env                                 the models that the environment names
 
 It must never import `openai` before a model of it is first asked.
 """
@@ -21,6 +22,7 @@ from .env import model_from_env
 from .failover import FailoverModel
 from .limited import LimitedModel
 from .openai_chat import OpenAIChatModel
+from .openai_embedding import EmbeddingModel, OpenAIEmbeddingModel
 from .openai_responses import OpenAIResponsesModel
 from .protocol import ChatModel, ModelRequest, ModelSettings, OutputSchema, StreamingModel, StreamItem, ToolChoice, ToolSpec
 from .retry import RetryModel
@@ -29,11 +31,13 @@ from .streaming import model_for_run, stream_of
 
 __all__ = [
     "ChatModel",
+    "EmbeddingModel",
     "FailoverModel",
     "LimitedModel",
     "ModelRequest",
     "ModelSettings",
     "OpenAIChatModel",
+    "OpenAIEmbeddingModel",
     "OpenAIResponsesModel",
     "OutputSchema",
     "RetryModel",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..actor.current import current_system
 from ..actor.direct import send_now
-from ..agent.hooks import RunHooks
+from ..agent.history import HistoryPolicy, HistoryRewriter
+from ..agent.hooks import RunHooks, hooks_of_a_run
 from ..agent.options import OptionsLike, as_options
 from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
@@ -54,6 +55,8 @@ class RunSettings(NamedTuple):
     handoff_input_filter: Callable[..., object] | None
     version: str | None
     """Of the program, for the marks of its runs."""
+    history: HistoryPolicy | HistoryRewriter | None
+    """Of the agents that have none of their own."""
 
 
 class RunFactory:
@@ -70,9 +73,10 @@ class RunFactory:
         self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None, run_id: str | None = None
     ) -> RunContext:
         settings = self.settings
-        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), settings.hooks)
+        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), hooks_of_a_run(settings.hooks))
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
+        context.history = settings.history
         context.context = users
         return context
 

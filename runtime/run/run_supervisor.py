@@ -300,7 +300,7 @@ class RunSupervisor(Actor):
 
     def _leave(self, effects: Effects) -> object:
         log, record = self._log, self._record
-        if (log.persistence is not None or record.turn is not None or log.context.hooks is not None) and has_last_words(log):
+        if (log.persistence is not None or record.turn is not None or log.context.hooks) and has_last_words(log):
             return self._carry_out(effects)
         record.advance(RunPhase.KEEPING)
         stop_when_childless(self._cell)  # the last agent's actor may still be at its last step

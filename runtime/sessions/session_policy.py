@@ -1,23 +1,27 @@
-"""How much of a long session a model is given.
+"""How much of a long session a model is given; and, by the same two functions, how much of a conversation an agent that takes over by a handoff.
 
 Owns: the ready-made policies, and that none, nor one of the user's own, ever parts a tool call from its result. A policy changes what is given to the models,
-and never what the session holds.
+and never what the session or the run holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from ..agent.history import complete_calls
+from ..agent.run_context import RunContext
 from ..data.chat import Message, Usage
 from ..errors import ModelBehaviorError, UsageError
 from ..maybe_await import maybe_await
 from ..models import ChatModel, ModelRequest
 
-__all__ = ["Bounded", "SessionPolicy", "SessionPolicyLike", "as_policy", "keep_last", "summarize"]
+__all__ = ["Bounded", "KeepLast", "SessionPolicy", "SessionPolicyLike", "Summarize", "as_policy", "keep_last", "summarize"]
 
+_KEEP: Final = 20
+_AFTER: Final = 40
+_HANDOFF_PROMPT: Final = "Summarize the conversation so far for the agent that takes over. Leave out nothing that it may need."
 _PROMPT: Final = (
     "Summarize the conversation so far for whoever continues it: facts, decisions, open questions, names, numbers, and what the user wants. "
     "Be brief, leave out nothing that may be needed, and write nothing but the summary."
@@ -40,6 +44,21 @@ class SessionPolicy(Protocol):
         ...
 
 
+class HandedOver(Protocol):
+    """What an input filter of a handoff is given: `understudy.actors.HandoffInputData`."""
+
+    @property
+    def input_history(self) -> str | tuple[Any, ...]: ...
+    @property
+    def pre_handoff_items(self) -> tuple[Any, ...]: ...
+    @property
+    def run_context(self) -> RunContext | None: ...
+    def clone(self, *, input_history: str | tuple[Any, ...] = ..., pre_handoff_items: tuple[Any, ...] = ..., new_items: tuple[Any, ...] = ...) -> Self: ...
+    def messages(self) -> tuple[Message, ...]: ...
+
+
+H = TypeVar("H", bound=HandedOver)
+
 SessionPolicyLike: TypeAlias = "SessionPolicy | Callable[[Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]] | None"
 
 
@@ -55,26 +74,31 @@ def as_policy(given: SessionPolicyLike) -> SessionPolicy:
     raise UsageError(msg)
 
 
-def keep_last(count: int) -> SessionPolicy:
-    """The last so many messages; fewer, where the cut would part a tool call from its result."""
-    if count < 0:
-        msg = f"keep_last({count}): give a number of messages, 0 or more."
+def keep_last(count: int) -> KeepLast:
+    """The last so many messages; fewer, where the cut would part a tool call from its result. A session's `policy=`, or a handoff's `input_filter=`.
+
+    For a handoff, it is the last so many items before it, and what belongs to it.
+    """
+    if not isinstance(count, int) or count < 0:
+        msg = f"keep_last({count!r}): give a number of messages, 0 or more."
         raise UsageError(msg)
-    return _Last(count)
+    return KeepLast(count)
 
 
-def summarize(model: ChatModel, *, keep: int = 20, after: int = 40, prompt: str = _PROMPT) -> SessionPolicy:
-    """When more than `after` messages stand since the last summary, all but the last `keep` of them are put into one message, which the model writes.
+def summarize(model: ChatModel, prompt: str | None = None, *, keep: int | None = None, after: int | None = None) -> Summarize:
+    """When there are more than `after` messages, all but the last `keep` of them are put into one message, which the model writes.
 
-    It is written once, and found again in the store.
+    As a session's `policy=`, `after` counts from the last summary, which is found again in the store; it is 40, and `keep` 20, if they are not given. As a
+    handoff's `input_filter=`, both are 0: all that was said before the handoff is summarized.
     """
     if not hasattr(model, "generate"):
         msg = f"summarize({model!r}): give a chat model."
         raise UsageError(msg)
-    if not 0 <= keep <= after:
-        msg = f"summarize(keep={keep}, after={after}): keep 0 messages or more, and not more than those after which a summary is made."
+    policy = Summarize(model, prompt, keep, after)
+    if not 0 <= policy.keep <= policy.after:
+        msg = f"summarize(keep={policy.keep}, after={policy.after}): keep 0 messages or more, and not more than those after which a summary is made."
         raise UsageError(msg)
-    return _Summary(model, keep, after, prompt)
+    return policy
 
 
 def first_kept(messages: Sequence[Message], count: int) -> int:
@@ -91,36 +115,72 @@ class _All:
         return Bounded(messages)
 
 
-class _Last:
+class KeepLast:
+    """What `keep_last` makes."""
+
     def __init__(self, count: int) -> None:
         self._count = count
+
+    def __repr__(self) -> str:
+        return f"keep_last({self._count})"
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
         return Bounded(messages[first_kept(messages, self._count) :])
 
+    def __call__(self, data: H) -> H:
+        """As an input filter."""
+        history = data.input_history
+        before = (*((history,) if isinstance(history, str) else history), *data.pre_handoff_items)
+        kept = before[max(0, len(before) - self._count) :]
+        if kept and isinstance(kept[0], str):
+            return data.clone(pre_handoff_items=kept[1:])
+        return data.clone(input_history=(), pre_handoff_items=kept)
 
-class _Summary:
-    def __init__(self, model: ChatModel, keep: int, after: int, prompt: str) -> None:
+
+class Summarize:
+    """What `summarize` makes."""
+
+    def __init__(self, model: ChatModel, prompt: str | None, keep: int | None, after: int | None) -> None:
         self._model = model
-        self._keep = keep
-        self._after = after
         self._prompt = prompt
+        self.keep = (_KEEP if after is None else min(_KEEP, after)) if keep is None else keep
+        self.after = max(_AFTER, self.keep) if after is None else after
+        self._kept_by_handoffs = keep or 0
+        self._after_in_handoffs = self._kept_by_handoffs if after is None else after
+
+    def __repr__(self) -> str:
+        return f"summarize({self._model!r})"
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         covered, summary = 0, None
         if note is not None and isinstance(note.get("summary"), str) and type(note.get("covered")) is int and note["covered"] <= len(messages):
             covered, summary = note["covered"], note["summary"]
         rest = messages[covered:]
-        if len(rest) <= self._after:
+        if len(rest) <= self.after:
             return Bounded(rest if summary is None else (_told(summary), *rest))
-        cut = first_kept(rest, self._keep)
-        asked = (*(() if summary is None else (_told(summary),)), *complete_calls(list(rest[:cut])), Message.user(self._prompt))
-        reply = await self._model.generate(ModelRequest(asked))
-        if not isinstance(reply, Message) or not reply.text:
-            msg = f"the model {self._model!r}, which was to summarize a session, returned {reply!r}: it has to return an assistant message with a text."
-            raise ModelBehaviorError(msg)
+        cut = first_kept(rest, self.keep)
+        reply = await self._asked((*(() if summary is None else (_told(summary),)), *complete_calls(list(rest[:cut]))), _PROMPT, "a session")
         return Bounded((_told(reply.text), *rest[cut:]), {"summary": reply.text, "covered": covered + cut}, reply.usage)
+
+    async def __call__(self, data: H) -> H:
+        """As an input filter."""
+        said = data.clone(new_items=()).messages()
+        if len(said) <= self._after_in_handoffs:
+            return data
+        cut = first_kept(said, self._kept_by_handoffs)
+        reply = await self._asked(said[:cut], _HANDOFF_PROMPT, "a conversation for a handoff")
+        if reply.usage is not None and data.run_context is not None:
+            data.run_context.usage += reply.usage
+        summary = {"type": "message", "role": "user", "content": _told(reply.text).text}
+        return data.clone(input_history=(summary, *said[cut:]), pre_handoff_items=())
+
+    async def _asked(self, messages: Sequence[Message], prompt: str, what: str) -> Message:
+        reply = await self._model.generate(ModelRequest((*messages, Message.user(self._prompt or prompt))))
+        if not isinstance(reply, Message) or not reply.text:
+            msg = f"the model {self._model!r}, which was to summarize {what}, returned {reply!r}: it has to return an assistant message with a text."
+            raise ModelBehaviorError(msg)
+        return reply
 
 
 def _told(summary: str) -> Message:

@@ -176,6 +176,11 @@ def chunk(finish_reason: str | None = None, *, with_usage: bool = False, **delta
     return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
+def embeddings(*points: list[float]) -> dict[str, Any]:
+    data = [{"object": "embedding", "index": index, "embedding": point} for index, point in enumerate(points)]
+    return {"object": "list", "model": "m", "data": data, "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+
+
 def response(*output: Any, status: str = "completed", **more: Any) -> dict[str, Any]:
     used = {
         "input_tokens": 7,

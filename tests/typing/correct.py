@@ -19,12 +19,15 @@ from understudy.actors import (
     Supervisor,
     Tool,
     ToolContext,
+    compose,
     handoff,
     input_guardrail,
+    keep_last,
     make_executor,
     make_planner,
     make_replanner,
     set_sub_agents,
+    summarize,
     tool,
 )
 from understudy.runtime import (
@@ -35,6 +38,7 @@ from understudy.runtime import (
     AgentHooks,
     Backoff,
     Directive,
+    EmbeddingModel,
     MailboxSettings,
     MemoryStore,
     Message,
@@ -55,6 +59,8 @@ from understudy.runtime import (
     SQLiteStore,
     ThreadActor,
     ToolOptions,
+    add_global_hooks,
+    model_from_env,
     register_type,
 )
 
@@ -230,3 +236,39 @@ async def spawn_them(system: ActorSystem) -> int:
     total: int = await ref.request(4, timeout=1) + await future
     ref.stop(block=False, drain=True)
     return total
+
+
+# --- what is fixed for an agent, for a Runner, for the process ---
+
+
+class Knowing(Agent):
+    known: Sequence[str] = ()
+
+    def on_set_sub_agents(self, sub_agents: Sequence[Agent]) -> None:
+        self.known = [agent.name for agent in sub_agents]
+
+    def on_set_as_sub_agent(self, parent: Agent) -> None:
+        print(parent.name)
+
+    def on_disallow_transfer_to_parent(self) -> None:
+        print(self.name)
+
+
+def newest(context: AgentContext, messages: Sequence[Message]) -> Sequence[Message]:
+    return messages[-1:] if context.agent_name else messages
+
+
+async def fixed(session_id: str) -> Message:
+    model = ScriptedModel(["x"])
+    assert_type(model_from_env(kind="embedding"), EmbeddingModel)
+    points: list[list[float]] = await model_from_env("embedding").embed(["a", "b"])
+    print(points)
+    short = handoff(Knowing(name="k"), input_filter=compose(keep_last(2), summarize(model, "Sum up.", keep=2)))
+    agent = ChatModelAgent(name="a", model=model, message_modifier=newest, handoffs=[short])
+    copy = agent.with_options(options=[ModelOptions(temperature=0)], history="isolated", hooks=AgentHooks(), disallow_transfer_to_parent=True)
+    assert_type(copy, ChatModelAgent)
+    remove: Callable[[], None] = add_global_hooks(RunHooks())
+    runner = Runner(copy, store=MemoryStore(), history="run_path")
+    await runner.session(session_id, policy=keep_last(2)).query("q", run_id="r", detached=True)
+    remove()
+    return await agent.generate("q", store=MemoryStore(), durability="step", run_id="r2", keep="all", history="lane")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
+from ...environment import environment
 from ...errors import StoreError, UsageError
 from ..arguments import time_to_live
 from ..store_thread import Operation, Trouble
@@ -92,6 +93,17 @@ class RedisStore(DrivenStore):
         self._address = _without_secrets(url)
         _client(url).close()  # says at once what is wrong with the url
         super().__init__("RedisStore")
+
+    @classmethod
+    def from_env(cls, *, prefix: str = "understudy:", ttl: float | None = None) -> Self:
+        """The store in the Redis that REDIS_ADDR names: `host:port`, or a url; without it, the one at localhost:6379.
+
+        The variable may stand in a `.env` file in the current folder or one of its parents.
+        """
+        address = environment().get("REDIS_ADDR", "").strip() or "localhost:6379"
+        if "://" not in address:
+            address = f"redis://{'localhost' if address.startswith(':') else ''}{address}/0"
+        return cls(address, prefix=prefix, ttl=ttl)
 
     def __repr__(self) -> str:
         return f"RedisStore({self._address!r}, prefix={self._prefix!r})"

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from tests.actors.agents_sdk.handoff_snippets import agents, handed_over, load, play
 from understudy.actors import agents_sdk as sdk
 from understudy.actors import ensure_strict_json_schema
+from understudy.runtime import ScriptedModel
 
 
 @pytest.fixture
@@ -240,3 +241,16 @@ def test_schemas(provided):
         await handed_over(made, provider, {"reason": "x", "priority": "low"})
 
     provided(story)
+
+
+def test_the_names_of_callbacks_and_of_the_question_whether_a_handoff_is_enabled_are_there(run):
+    def note(context: sdk.RunContextWrapper, value: int) -> None:
+        """As the type of callbacks says."""
+
+    with_input: sdk.OnHandoffWithInput[int] = note
+    without: sdk.OnHandoffWithoutInput = print
+    agent = sdk.Agent("B", model=ScriptedModel([]))
+    assert sdk.handoff(agent, on_handoff=with_input, input_type=int).agent is agent
+    assert isinstance(sdk.THandoffInput, TypeVar)
+    assert without is print
+    assert run(sdk.handoff(agent, is_enabled=lambda context, agent: False).is_enabled_for_context(None, agent)) is False

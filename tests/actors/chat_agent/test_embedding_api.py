@@ -3,13 +3,16 @@
 import asyncio
 import inspect
 import threading
+from typing import get_type_hints
 
 import pytest
 
 from understudy.actors import ChatModelAgent, tool
+from understudy.actors.chat_agent.chat_model_agent import GenerateOptions
 from understudy.runtime import (
     ActorSystem,
     MaxIterationsExceeded,
+    MemoryStore,
     Message,
     MessageDelta,
     ModelError,
@@ -17,6 +20,7 @@ from understudy.runtime import (
     Options,
     RetryModel,
     RunHooks,
+    Runner,
     ScriptedModel,
     ToolCalls,
     ToolError,
@@ -234,6 +238,22 @@ def test_run_options_are_those_of_the_runner_and_of_its_run(run):
             await agent.generate("go", system=system)
         with pytest.raises((UsageError, TypeError), match="nonsense"):
             await agent.generate("go", nonsense=1)
+
+    run(main())
+
+
+def test_each_option_of_the_runner_and_of_its_run_is_one_of_generate_and_stream(run):
+    of_runner = inspect.signature(Runner).parameters.keys() - {"agent"}
+    of_run = inspect.signature(Runner.run).parameters.keys() - {"self", "messages"}
+    assert of_runner | of_run == get_type_hints(GenerateOptions).keys()
+
+    async def main():
+        store = MemoryStore()
+        agent = ChatModelAgent(name="a", model=ScriptedModel(["once", "again"]))
+        kept = {"store": store, "durability": "step", "keep": "all", "version": "1", "history": "lane", "run_id": "r", "detached": False}
+        assert (await agent.generate("go", **kept)).text == "once"
+        assert (await agent.generate("go", **kept)).text == "once"  # it is the same run, which was begun once
+        assert (await agent.generate("go", checkpoint_id="c", store=store)).text == "again"
 
     run(main())
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.doubles.handing import chat, given, go, over
-from understudy.actors import Item, handoff, keep_last, tool
+from understudy.actors import Handoff, Item, handoff, keep_last, redact, tool
 from understudy.runtime import MaxTransfersExceeded, Runner, RunStatus, ToolCalls
 
 
@@ -25,6 +25,42 @@ def test_a_filter_changes_what_the_target_is_given_and_nothing_else(asked):
     assert asked(given(b)) == ['assistant "" tc(transfer_to_b {})', f'tool(transfer_to_b) "{over("B")}"']
     assert asked(given(c)) == [*asked(given(b)), 'assistant "" tc(transfer_to_c {})', f'tool(transfer_to_c) "{over("C")}"'], "it goes on from there"
     assert len(result.events) == 7
+
+
+def test_items_say_whose_they_are_and_the_result_of_a_handoff_who_took_over():
+    seen = []
+
+    def look_on(data):
+        seen.append(data)
+        return data
+
+    c = chat("C", "done")
+    b = chat("B", go("C"), handoffs=[handoff(c, input_filter=look_on)])
+    a = chat("A", ToolCalls(look={"what": "x"}), go("B"), tools=[look], handoffs=[handoff(b, input_filter=lambda data: look_on(redact("q")(data)))])
+    Runner(a).query("q").result().raise_for_error()
+    of_a, of_b = seen
+    assert [item.agent for item in (*of_a.pre_handoff_items, *of_a.new_items)] == [a] * 4
+    assert [item.content for item in of_a.pre_handoff_items[1:]] == ["x found"]
+    call, result = of_a.new_items
+    assert (result.type, result.agent, result.source_agent, result.target_agent) == ("handoff_output_item", a, a, b)
+    assert (call.source_agent, call.target_agent) == (None, None)
+    assert result.copy().target_agent is b
+    assert (of_b.new_items[-1].source_agent, of_b.new_items[-1].target_agent) == (b, c)
+
+
+def test_the_target_of_a_handoff_that_is_chosen_when_it_is_called_is_named_too():
+    b = chat("B", "done")
+    seen = []
+
+    async def choose(context, arguments):
+        return b
+
+    def look_on(data):
+        seen.append(data.new_items[-1].target_agent)
+        return data
+
+    Runner(chat("A", go("B"), handoffs=[Handoff("transfer_to_b", "", {}, choose, "B", look_on)])).query("q").result().raise_for_error()
+    assert seen == [b]
 
 
 class Falsy:

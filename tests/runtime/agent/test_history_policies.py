@@ -53,6 +53,34 @@ def test_lane_is_what_there_is_without_saying_so(actor):
     assert given(named, [actor("X", "x")]) == given(unnamed, [actor("X", "x")]) == [Message.user("q"), Message.user("For context: [X] said: x.")]
 
 
+def test_the_runners_policy_is_that_of_all_agents_that_have_none(actor):
+    before = [actor("X", "x", sub_agents=[]), actor("Y", "y")]
+    chooses, does_not = actor("A", "a", history="lane"), actor("B", "b")
+    team = Sequential(name="S", sub_agents=[*before, chooses, does_not])
+    Runner(team, history="input_only").query("q").result().raise_for_error()
+    assert [len(agent.inputs[0]) for agent in (*before, chooses, does_not)] == [1, 1, 3, 1]
+
+
+def test_the_runners_run_path_is_the_rule_of_prefixes_for_the_whole_tree(actor):
+    # Seed `001`: an event counts if its run path is the agent's own, or a prefix of it.
+    handing = actor("A", "a", TransferToAgent("A1"), sub_agents=[actor("A1", "a1")])
+    last = actor("B")
+    Runner(Sequential(name="S", sub_agents=[handing, last]), history="run_path").query("q").result().raise_for_error()
+    assert list(last.inputs[0]) == [Message.user("q"), Message.user("For context: [A] said: a.")]
+
+
+def test_the_runners_policy_may_be_a_function_of_the_entries(actor):
+    last = actor("B")
+    runner = Runner(Sequential(name="S", sub_agents=[actor("A", "a"), last]), history=lambda entries: [entries[-1].message])
+    runner.query("q").result().raise_for_error()
+    assert last.inputs == [(Message.assistant("a"),)]
+
+
+def test_a_policy_of_a_runner_that_is_unknown_is_refused(actor):
+    with pytest.raises(UsageError, match="Runner: history='all' is unknown"):
+        Runner(actor("A"), history="all")
+
+
 def test_a_policy_that_is_unknown_is_refused(actor):
     with pytest.raises(UsageError, match="agent 'A': history='all' is unknown"):
         actor("A", history="all")

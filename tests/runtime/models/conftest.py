@@ -14,7 +14,18 @@ from understudy.runtime.models import ModelRequest, OpenAIChatModel, OpenAIRespo
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The environment of whoever runs the tests says nothing about models, and neither does the folder."""
-    for name in ("OPENAI_API_KEY", "OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_BY_AZURE", "OPENAI_API_VERSION", "ARK_API_KEY", "ARK_CHAT_MODEL", "ARK_BASE_URL"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_MODEL",
+        "OPENAI_BASE_URL",
+        "OPENAI_BY_AZURE",
+        "OPENAI_API_VERSION",
+        "ARK_API_KEY",
+        "ARK_CHAT_MODEL",
+        "ARK_BASE_URL",
+        "OPENAI_EMBEDDING_MODEL",
+        "ARK_EMBEDDING_MODEL",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name in ("MODEL_TYPE", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_AD_TOKEN", "AZURE_OPENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from understudy.runtime.errors import UsageError
-from understudy.runtime.models import model_from_env
+from understudy.runtime.models import OpenAIEmbeddingModel, model_from_env
 
 
 @pytest.fixture
@@ -60,6 +60,27 @@ def test_a_file_in_a_folder_above_is_read_and_the_environment_wins(environment, 
     assert dict(os.environ) == before
     environment(OPENAI_MODEL="gpt")
     assert model_from_env().model == "gpt"
+
+
+def test_a_model_for_embeddings_has_a_variable_of_its_own(environment):
+    environment(ARK_API_KEY="k", ARK_CHAT_MODEL="doubao", ARK_EMBEDDING_MODEL="doubao-embedding", ARK_BASE_URL="http://y")
+    model = model_from_env(kind="embedding")
+    assert isinstance(model, OpenAIEmbeddingModel)
+    assert (model.model, model._api_key, model._base_url) == ("doubao-embedding", "k", "http://y")
+    environment(OPENAI_API_KEY="o", OPENAI_MODEL="gpt")
+    assert model_from_env("embedding").model == "doubao-embedding", "of OpenAI's, the name is missing"
+    environment(OPENAI_EMBEDDING_MODEL="small")
+    assert (model_from_env("embedding").model, model_from_env().model) == ("small", "gpt")
+
+
+def test_what_is_missing_for_embeddings_is_said(environment):
+    with pytest.raises(UsageError, match=r"OPENAI_API_KEY and OPENAI_EMBEDDING_MODEL.*ARK_API_KEY and ARK_EMBEDDING_MODEL"):
+        model_from_env("embedding")
+    environment(ARK_API_KEY="k", ARK_CHAT_MODEL="doubao")
+    with pytest.raises(UsageError, match="ARK_EMBEDDING_MODEL is not set"):
+        model_from_env("embedding")
+    with pytest.raises(UsageError, match="give 'chat' or 'embedding'"):
+        model_from_env("image")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,73 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Message, ModelBehaviorError, Runner, ScriptedModel, ToolCall, Usage, UsageError, keep_last, summarize
+import understudy.actors
+from understudy.actors import ChatModelAgent, handoff
+from understudy.runtime import (
+    ActorSystem,
+    MemoryStore,
+    Message,
+    ModelBehaviorError,
+    Runner,
+    ScriptedModel,
+    ToolCall,
+    ToolCalls,
+    Usage,
+    UsageError,
+    keep_last,
+    summarize,
+)
 from understudy.runtime.sessions.session_policy import as_policy
+
+
+def test_they_are_the_input_filters_of_handoffs():
+    assert (understudy.actors.keep_last, understudy.actors.summarize) == (keep_last, summarize)
+
+
+def test_one_object_bounds_a_session_and_filters_a_handoff_in_it(run):
+    async def main():
+        store, policy = MemoryStore(), keep_last(2)
+        to_b = ToolCalls(transfer_to_b={})
+        of_b = ScriptedModel(["b1", "b2"])
+        b = ChatModelAgent(name="B", model=of_b)
+        a = ChatModelAgent(name="A", model=ScriptedModel([to_b, to_b]), handoffs=[handoff(b, input_filter=policy)])
+        async with ActorSystem() as system:
+            session = Runner(a, system=system, store=store).session("s", policy=policy)
+            await session.query("q1")
+            assert texts(of_b.requests[0].messages)[0] == "q1"
+            await session.query("q2")
+        assert [text for text in texts(of_b.requests[1].messages) if text.startswith(("q", "b"))] == ["b1", "q2"]
+
+    run(main())
+
+
+def test_a_summary_for_a_handoff_keeps_as_many_as_it_is_told():
+    asked = [Message.user("1"), Message.assistant("2"), Message.user("3")]
+    of_b, writer = ScriptedModel(["done"] * 3), ScriptedModel(["S"] * 2)
+    b = ChatModelAgent(name="B", model=of_b)
+
+    def play(**options):
+        a = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(transfer_to_b={})]), handoffs=[handoff(b, input_filter=summarize(writer, **options))])
+        Runner(a).run(asked).result().raise_for_error()
+        return texts(of_b.requests[-1].messages)[:-2]
+
+    head = "Summary of the conversation so far:\nS"
+    assert play() == [head]
+    assert play(keep=1) == [head, "3"]
+    assert [texts(request.messages)[:-1] for request in writer.requests] == [["1", "2", "3"], ["1", "2"]]
+    assert play(after=3) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(("given", "said"), [({"keep": 5, "after": 4}, "keep=5, after=4"), ({"keep": -1}, "keep=-1"), ({"after": -1}, "after=-1")])
+def test_a_summary_cannot_keep_more_than_there_is(given, said):
+    with pytest.raises(UsageError, match=said):
+        summarize(ScriptedModel([]), **given)
+
+
+@pytest.mark.parametrize(("given", "both"), [({}, (20, 40)), ({"keep": 50}, (50, 50)), ({"after": 10}, (10, 10)), ({"keep": 5, "after": 9}, (5, 9))])
+def test_what_a_summary_of_a_session_keeps_if_it_is_not_told(given, both):
+    policy = summarize(ScriptedModel([]), **given)
+    assert (policy.keep, policy.after) == both
 
 
 def texts(messages):

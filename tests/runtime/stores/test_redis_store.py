@@ -247,3 +247,32 @@ def test_no_thread_of_the_client_is_left(run, store_of):
     run(store.set("key", b"v"))
     store.close()
     assert [thread for thread in threading.enumerate() if "redis" in thread.name.lower()] == []
+
+
+def test_the_environment_says_where_the_server_is(run, redis_server, monkeypatch, tmp_path):
+    async def main():
+        monkeypatch.setenv("REDIS_ADDR", redis_server.url)
+        async with RedisStore.from_env(prefix=f"{uuid.uuid4()}:") as store:
+            await store.set("key", b"v")
+            assert await store.get("key") == b"v"
+
+    monkeypatch.chdir(tmp_path)
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        (None, "redis://localhost:6379/0"),
+        ("", "redis://localhost:6379/0"),
+        ("redis.example:7000", "redis://redis.example:7000/0"),
+        (":7000", "redis://localhost:7000/0"),
+        ("rediss://redis.example/2", "rediss://redis.example/2"),
+    ],
+)
+def test_an_address_may_be_a_host_with_its_port_or_a_url_and_stand_in_a_file(address, url, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REDIS_ADDR", raising=False)
+    if address is not None:
+        (tmp_path / ".env").write_text(f"REDIS_ADDR={address}\n")
+    assert repr(RedisStore.from_env(prefix="p")) == f"RedisStore({url!r}, prefix='p')"

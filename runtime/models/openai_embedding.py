@@ -1,0 +1,71 @@
+"""Embeddings: texts as points, of which those are near that mean something alike.
+
+Owns: the protocol, and the call of OpenAI's API, which Ark and most providers speak. It must never cut texts or cache points: that is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ..errors import ModelError, UsageError
+from .openai_errors import model_errors
+from .openai_model import OpenAIModel
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["EmbeddingModel", "OpenAIEmbeddingModel"]
+
+
+@runtime_checkable
+class EmbeddingModel(Protocol):
+    """What turns texts into points."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One point for each text, in their order."""
+        ...
+
+
+class OpenAIEmbeddingModel(OpenAIModel):
+    """A model behind OpenAI's embeddings, or another provider's that speaks them: give its `base_url`. The rest is as with `OpenAIChatModel`.
+
+        points = await OpenAIEmbeddingModel("text-embedding-3-small").embed(["to be", "or not to be"])
+
+    `dimensions`: how long each point is to be, where the model lets that be chosen. Nothing is tried again here.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        client: AsyncOpenAI | None = None,
+        azure: bool = False,
+        api_version: str | None = None,
+        dimensions: int | None = None,
+    ) -> None:
+        if not isinstance(model, str):
+            msg = f"OpenAIEmbeddingModel({model!r}): give the name of a model for embeddings, such as 'text-embedding-3-small'."
+            raise UsageError(msg)
+        super().__init__(model, api_key=api_key, base_url=base_url, client=client, azure=azure, api_version=api_version)
+        self.dimensions = dimensions
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            msg = f"embed({texts!r:.80}): give a list of texts."
+            raise UsageError(msg)
+        if not texts:
+            return []
+        who = repr(self)
+        with model_errors(who):
+            client = await self._get_client()
+            size = None if self.dimensions is None else {"dimensions": self.dimensions}
+            # As numbers: the client would ask for base64, which not all providers that speak this API know of.
+            reply = await client.embeddings.create(model=self.model, input=list(texts), encoding_format="float", extra_body=size)
+        points = {one.index: one.embedding for one in reply.data}
+        if points.keys() != set(range(len(texts))):
+            msg = f"{who} was given {len(texts)} texts, and returned points for {sorted(points)}."
+            raise ModelError(msg, kind="malformed", retryable=True)
+        return [points[index] for index in range(len(texts))]
