@@ -77,6 +77,11 @@ class Actor(pykka.Actor):
     use_daemon_thread: ClassVar[bool] = True
     """Whether the program may exit while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped first. Read at the spawn."""
 
+    __when_slow__: ClassVar[str] = (
+        "Await instead of blocking, hand the work to a thread (`await self.actor_system.run_blocking(...)`), or make it a ThreadActor."
+    )
+    """What the log advises where one of this class has held the event loop for long."""
+
     __actor_traits__: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
 

@@ -320,7 +320,7 @@ class Cell(ABC):
 
     async def rebuild(self) -> BaseException | None:
         """Make a fresh instance. Returns the exception of its `__init__`, if any."""
-        began = perf_counter()
+        began = self.system.monitor.begin()
         try:
             self.build()
         except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
@@ -332,7 +332,7 @@ class Cell(ABC):
     async def call(self, hook: str, *args: Any) -> BaseException | None:
         """Run a hook within a lifecycle procedure. Returns its exception, if any."""
         self.handling = hook
-        started = perf_counter()
+        started = self.system.monitor.begin()
         try:
             result = getattr(self.actor, hook)(*args)
         except BaseException as error:  # noqa: BLE001 -- the procedure decides what to do with it
@@ -347,7 +347,7 @@ class Cell(ABC):
             self.handling = None
             return None
         self.handling = hook
-        outcome = await Steps(result, self.blocked_for(hook))
+        outcome = await Steps(result, self.blocked_for(hook), begin=self.system.monitor.begin)
         self.handling = None
         if isinstance(outcome.error, asyncio.CancelledError) and self.task is not None:
             # The end of the system may cancel a hook, but not the steps after the hook.

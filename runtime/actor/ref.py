@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from threading import get_ident
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 import pykka
@@ -188,7 +187,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         if system.dispatcher.credit > 0 and cell.is_idle():
             # The receiver is idle, so it handles the message right here: this saves two turns of the loop, four fifths of the time of a request.
             # Only for a limited time at a stretch: then this task waits for its turn, and all others have theirs.
-            started = perf_counter()
+            started = system.monitor.begin()
             system.dispatcher.spend(cell.handle(envelope, started) - started)
         else:
             try:

@@ -325,7 +325,7 @@ class ThreadCell(Cell):
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
-        if seconds > monitor.notable:
+        if seconds > monitor.notable and self._inner is None:  # an asynchronous handler may have waited, in a thread that nothing else needs
             monitor.took(self.path, handler_name(message), seconds)
         if error is None:
             self._answer(answer, reply_to, outcome.value)

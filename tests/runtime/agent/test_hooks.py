@@ -60,7 +60,7 @@ WHOLE_RUN = [
     "on_model_start weather ModelRequest",
     "on_model_end weather 25 degrees",
     "on_agent_end weather Outcome",
-    "on_run_end RunResult",
+    "on_run_end 25 degrees",
 ]
 
 
