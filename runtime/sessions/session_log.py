@@ -26,12 +26,13 @@ _MISSING: Final = object()
 class SessionLog:
     """A session, as the store has it."""
 
-    __slots__ = ("_told", "messages", "note", "values")
+    __slots__ = ("_told", "last_agent", "messages", "note", "values")
 
     def __init__(self, session_id: str, records: Iterable[bytes]) -> None:
         self.messages: list[Message] = []  # all that was said, oldest first
         self.values: dict[str, Any] = {}
         self.note: dict[str, Any] | None = None  # what the policy has noted last
+        self.last_agent: str | None = None  # with whom the last turn ended; None if no record says so
         self._told: dict[str, int] = {}  # how much of each run is in it
         for position, record in enumerate(records):
             try:
@@ -59,14 +60,24 @@ class SessionLog:
         self.values.update(record["values"])
         for key in record["gone"]:
             self.values.pop(key, None)
+        agent = record.get("agent")  # records that were written before there was one have none
+        if not isinstance(agent, str | None):
+            msg = f"an agent is no {type(agent).__name__}"
+            raise TypeError(msg)
+        self.last_agent = agent or self.last_agent
 
     def told_of(self, run_id: str) -> int:
         """How much of what was said in that run is here."""
         return self._told.get(run_id, 0)
 
 
-def turn_record(run_id: str, start: int, messages: Iterable[Message], before: Mapping[str, Any], values: Mapping[str, Any]) -> bytes | None:
-    """A part of a turn as a record; None if nothing came of it. `before` has the values as they were, each as `kept_value` gives it."""
+def turn_record(
+    run_id: str, start: int, messages: Iterable[Message], before: Mapping[str, Any], values: Mapping[str, Any], agent: str | None = None
+) -> bytes | None:
+    """A part of a turn as a record; None if nothing came of it. `before` has the values as they were, each as `kept_value` gives it.
+
+    `agent` is the one with whom it ended.
+    """
     changed = {}
     for key, value in values.items():
         kept, known = kept_value(value), before.get(key, _MISSING)
@@ -76,7 +87,7 @@ def turn_record(run_id: str, start: int, messages: Iterable[Message], before: Ma
     said = list(messages)
     if not said and not changed and not gone:
         return None
-    return pack({"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone})
+    return pack({"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone, "agent": agent})
 
 
 def note_record(note: Mapping[str, Any]) -> bytes:
