@@ -18,7 +18,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
-from . import lifecycle, watching
+from . import extras, lifecycle, watching
 from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
@@ -387,14 +387,14 @@ class Cell(ABC):
             self.closing = True
         ref = self.ref
         left = self.mailbox.close()
+        left += extras.end(self) if system.extras else []
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         if ref is not None:
             system.ended(self)
             watching.end(self, ref, ending)
         self.resolve_left(left)
-        ended, self.ended = self.ended, None
-        for tell in ended or ():
+        told, self.ended, self.ref = self.ended, None, None
+        for tell in told or ():
             tell(True)  # for example the reply of stop()
-        self.ref = None
         self.args, self.kwargs = (), None

@@ -14,12 +14,14 @@ from types import CoroutineType
 from . import lifecycle
 from .cell import Cell
 from .envelope import Envelope
+from .extras import is_stashed
 from .messages import ChildFailed, Control
 from .phase import OPEN, RUNNING, STARTING
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
+from .timers import Tick
 
 __all__ = ["LoopCell"]
 
@@ -86,7 +88,7 @@ class LoopCell(Cell):
     def _notice(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, Control):
             self.control(envelope)
-        else:
+        elif type(envelope) is not Tick or envelope.is_due():
             self.handle(envelope, self.system.monitor.begin())
 
     def handle(self, envelope: Envelope, started: float) -> float:
@@ -108,6 +110,8 @@ class LoopCell(Cell):
         ended = perf_counter()
         if ended - started > monitor.notable:
             self._note(handler_name(message), ended - started)
+        if self.system.extras and is_stashed(self, envelope):
+            return ended
         reply_to = envelope.reply_to
         if reply_to is not None:
             answer(reply_to, result)
@@ -130,7 +134,9 @@ class LoopCell(Cell):
         cancelled, self.cancelling = self.cancelling, False
         self.handling = self.current = None
         self.end_task()
-        if outcome.error is None:
+        if self.system.extras and is_stashed(self, envelope, failed=outcome.error is not None):
+            pass
+        elif outcome.error is None:
             if envelope.reply_to is not None:
                 answer(envelope.reply_to, outcome.value)
         elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
@@ -144,6 +150,8 @@ class LoopCell(Cell):
     def _failed(self, envelope: Envelope, error: BaseException) -> None:
         """Send an ordinary exception to the asker. Without an asker, or if it is not ordinary, it goes to the supervisor only; an asker gets `ActorFailed`."""
         reply_to = envelope.reply_to
+        if self.system.extras:
+            is_stashed(self, envelope, failed=True)
         if reply_to is not None:
             if isinstance(error, Exception):
                 answer_error(reply_to, error)

@@ -265,6 +265,15 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             future.resolve(False)
         return future.get(timeout=timeout) if block else future
 
+    def stopped(self, *, block: bool | None = None, timeout: float | None = None) -> Any:
+        """Wait until the actor, which was told to stop, has ended: as `stop` waits for it."""
+        if block is None:
+            block = not self._must_not_block()
+        elif block:
+            self._check_may_block("stop(block=True)", "await ref.stop()")
+        future = self._stopped_future()
+        return future.get(timeout=timeout) if block else future
+
     def _post_stop(self, future: ActorFuture[bool], *, drain: bool) -> bool:
         cell = self._cell
         if drain:

@@ -14,6 +14,8 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
     workers         worker threads for single calls that block
     spawning        the checks of a spawn
     stats           snapshots, as values
+    names           actors by the names that they were given
+    overview        what of `ActorSystem` only looks
     draining        waiting until no actor has work
     shutdown        the end, children before parents
     system          `ActorSystem`
