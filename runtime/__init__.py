@@ -28,9 +28,11 @@ from .actor.actor import Actor, ThreadActor
 from .actor.envelope import MailboxSettings
 from .actor.future import ActorFuture
 from .actor.messages import Failed, Stopped, Terminated
+from .actor.pool import ActorPool
 from .actor.ref import ActorRef
 from .actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Supervision
+from .actor.timers import TimerHandle, Timers
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
@@ -107,6 +109,7 @@ __all__ = [
     "ActorFailed",
     "ActorFuture",
     "ActorNode",
+    "ActorPool",
     "ActorRef",
     "ActorSystem",
     "AddressStep",
@@ -198,6 +201,8 @@ __all__ = [
     "Terminated",
     "TextPart",
     "ThreadActor",
+    "TimerHandle",
+    "Timers",
     "ToolCall",
     "ToolCallDelta",
     "ToolCalls",

@@ -32,9 +32,9 @@ from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
 from .run.run_options import SearchOptions
-from .session import Session, check_busy, check_session_id
+from .session import Session, check_busy, check_session_id, check_start
 from .sessions.session_policy import SessionPolicyLike
-from .sessions.turn import Turn
+from .sessions.turn import Start, Turn
 from .stores import Store
 from .system.loop_door import LoopDoor
 from .system.system import ActorSystem
@@ -189,21 +189,23 @@ class Runner:
     def _on_leave(self, *, detached: bool) -> OnLeave:
         return OnLeave.STAYS if detached else OnLeave.RESTS if self.durability == "step" else OnLeave.CANCELS
 
-    def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None) -> Session:
+    def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
 
         While it works, another message waits its turn (`busy="queue"`), ends with `SessionBusy` (`"reject"`), or cuts the one at work short
         (`"preempt"`). `policy` bounds what the models are given of what was said before: `keep_last(20)`, `summarize(model)`, or a function of the
-        messages.
+        messages. A turn begins with the root of the agents, or, with `start="last"`, with whom the last turn ended, so that a user who was handed over
+        stays there; not with a part of a workflow. If these agents have none of that name any more, it begins with the root, and the log says so.
         """
         check_session_id(session_id)
         check_busy(busy)
+        check_start(start)
         store_access = self._access
         if store_access is None:
             msg = f"session({session_id!r}): a session is kept in the Runner's store, and this one has none. Give SQLiteStore('runs.db') or MemoryStore()."
             raise UsageError(msg)
         store_access.require_fences(f"session({session_id!r})")
-        return Session(store_access, session_id, busy, policy, self._run_in_session, self._factory.choose_system)
+        return Session(store_access, session_id, busy, policy, self._run_in_session, self._factory.choose_system, start)
 
     def _run_in_session(
         self,

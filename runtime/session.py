@@ -19,7 +19,7 @@ from .errors import UsageError
 from .run.run import Run, end_of
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
-from .sessions.turn import Turn
+from .sessions.turn import Start, Turn
 from .system.loop_door import LoopDoor
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .run.run_record import RunRecord
     from .system.system import ActorSystem
 
-__all__ = ["Session", "check_busy", "check_session_id"]
+__all__ = ["Session", "check_busy", "check_session_id", "check_start"]
 
 _MOST: Final = 1_024
 """Bytes that the id of a session may have: stores bound their keys."""
@@ -57,6 +57,12 @@ def check_busy(busy: Busy) -> None:
         raise UsageError(msg)
 
 
+def check_start(start: Start) -> None:
+    if start not in get_args(Start):
+        msg = f"session(start={start!r}): give 'root' or 'last'."
+        raise UsageError(msg)
+
+
 class BeginsRun(Protocol):
     """What a session starts its runs by."""
 
@@ -72,7 +78,7 @@ class Session:
     Between two messages nothing of it is in memory.
     """
 
-    __slots__ = ("_access", "_begun", "_busy", "_choose_system", "_closed", "_policy", "_run", "_sleeping", "id")
+    __slots__ = ("_access", "_begun", "_busy", "_choose_system", "_closed", "_policy", "_run", "_sleeping", "_start", "id")
 
     def __init__(
         self,
@@ -82,12 +88,14 @@ class Session:
         policy: SessionPolicyLike,
         run: BeginsRun,
         choose_system: Callable[[], ActorSystem],
+        start: Start = "root",
     ) -> None:
         self.id = session_id
         self._access = store_access
         self._busy = busy
         self._policy: SessionPolicy = as_policy(policy)
         self._run = run
+        self._start: Start = start
         self._choose_system = choose_system
         # Runs that have not ended; by their records, because a run without a consumer must not wait for one.
         self._begun: dict[RunRecord, LoopDoor] = {}
@@ -109,7 +117,7 @@ class Session:
         if self._closed:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
-        run = self._run(messages, Turn(self._access, self.id, self._busy, self._policy), **run_options)
+        run = self._run(messages, Turn(self._access, self.id, self._busy, self._policy, self._start), **run_options)
         record, door = end_of(run)
         if door is None:
             self._sleeping.add(run)

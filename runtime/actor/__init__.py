@@ -1,8 +1,9 @@
 """One actor: its mailbox, its handle, its life.
 
-Owns what an actor is, on the event loop or in a thread, built on pykka's extension points. Its files, in four groups:
+Owns what an actor is, on the event loop or in a thread, built on pykka's extension points. Its files, in five groups:
 
     outside     actor, ref, future, waiting, messages, supervision, report      what users subclass, call, wait for, configure and read
+    more        timers, extras, pool                                    what few actors have; several actors behind one ref
     mailbox     envelope, mailbox                                       messages; the one queue in which they wait
     inside      cell, loop_cell, thread_cell, receive, replies, steps, direct       how a message is handled and answered
     life        phase, lifecycle, watching, host, current               starting, failing, stopping; the system it lives in

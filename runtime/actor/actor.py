@@ -14,7 +14,7 @@ import pykka
 
 from ..errors import UsageError
 from ..log import logger
-from . import watching
+from . import extras, watching
 from .current import current_system
 from .envelope import MailboxSettings
 from .future import ActorFuture
@@ -22,12 +22,14 @@ from .mailbox import Mailbox
 from .messages import StopRequest
 from .ref import cell_of
 from .supervision import Directive, Stop, Supervision
+from .timers import Timers
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .cell import Cell
     from .host import Host
+    from .pool import ActorPool, Strategy
     from .ref import ActorRef, StoppedEvent
 
 __all__ = ["Actor", "ThreadActor", "construct", "start_loop"]
@@ -62,6 +64,19 @@ def _forgotten(cls: type) -> str:
     return f"{cls.__name__}.__init__() does not call super().__init__(): add it as its first line, so that the actor gets its ref and mailbox."
 
 
+class _TimersOfActor:
+    """`self.timers`."""
+
+    __slots__ = ()
+
+    @overload
+    def __get__(self, actor: None, owner: type[Actor]) -> Self: ...
+    @overload
+    def __get__(self, actor: Actor, owner: type[Actor]) -> Timers: ...
+    def __get__(self, actor: Actor | None, owner: type[Actor]) -> Timers | Self:
+        return self if actor is None else extras.extras_of(actor._cell).timers
+
+
 class Actor(pykka.Actor):
     """An actor on the system's event loop. An idle one costs about a kilobyte, and has no task and no thread.
 
@@ -76,6 +91,11 @@ class Actor(pykka.Actor):
 
     use_daemon_thread: ClassVar[bool] = True
     """Whether the program may exit while the thread of a `ThreadActor` is alive. With False, the actor has to be stopped first. Read at the spawn."""
+
+    __when_slow__: ClassVar[str] = (
+        "Await instead of blocking, hand the work to a thread (`await self.actor_system.run_blocking(...)`), or make it a ThreadActor."
+    )
+    """What the log advises where one of this class has held the event loop for long."""
 
     __actor_traits__: ClassVar[Traits]
     _owns_thread: ClassVar[bool] = False
@@ -186,6 +206,45 @@ class Actor(pykka.Actor):
     ) -> ActorRef[A]:
         """Spawn a child: this actor supervises it, and stops after it."""
         return self._cell.system.spawn_under(self._cell, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
+
+    def spawn_pool(
+        self,
+        actor_class: type[A],
+        size: int,
+        *args: object,
+        strategy: Strategy = "round_robin",
+        name: str | None = None,
+        supervision: _Rule = None,
+        mailbox: _Box = None,
+        **kwargs: object,
+    ) -> ActorPool[A]:
+        """Spawn `size` actors of a class that share the work, as children; what is returned is used as one ref.
+
+        `strategy`: who is given the next message. `"round_robin"`: one after the other; `"least_busy"`: who has the fewest to handle. Those that fail
+        are replaced (`supervision`: `Restart()`); `mailbox` is each one's own.
+        """
+        from .pool import spawn_pool  # noqa: PLC0415 -- built on actors
+
+        own = self._cell
+        return spawn_pool(own.system, own, actor_class, size, args, kwargs, strategy=strategy, name=name, supervision=supervision, mailbox=mailbox)
+
+    # Not a property, so that a class may have an attribute of that name.
+    timers: ClassVar[_TimersOfActor] = _TimersOfActor()
+    """Messages to itself: `self.timers.after(seconds, message)`, `self.timers.every(seconds, message)`; each returns a handle with `cancel()`."""
+
+    stash_capacity: ClassVar[int] = 1_000
+    """How many messages may be put aside at once."""
+
+    def stash(self) -> None:
+        """Put the message that is being handled aside: it is not answered now, and handled again after `unstash_all()`.
+
+        What its handler returns does not count; if the handler raises, the message is not put aside. Raises `MailboxFull` if there are `stash_capacity`.
+        """
+        extras.extras_of(self._cell).stash(self._cell, self.stash_capacity)
+
+    def unstash_all(self) -> None:
+        """Handle what was put aside next, before all that waits, in the order in which it was put aside. A fresh instance after a failure does so, too."""
+        extras.extras_of(self._cell).give_back(self._cell)
 
     def watch(self, ref: ActorRef[Any]) -> None:
         """Receive `Terminated(ref, reason)`, once, when that actor ends; immediately if it has already ended."""

@@ -18,7 +18,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
-from . import lifecycle, watching
+from . import extras, lifecycle, watching
 from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
 from .future import ActorFuture
@@ -320,7 +320,7 @@ class Cell(ABC):
 
     async def rebuild(self) -> BaseException | None:
         """Make a fresh instance. Returns the exception of its `__init__`, if any."""
-        began = perf_counter()
+        began = self.system.monitor.begin()
         try:
             self.build()
         except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
@@ -332,7 +332,7 @@ class Cell(ABC):
     async def call(self, hook: str, *args: Any) -> BaseException | None:
         """Run a hook within a lifecycle procedure. Returns its exception, if any."""
         self.handling = hook
-        started = perf_counter()
+        started = self.system.monitor.begin()
         try:
             result = getattr(self.actor, hook)(*args)
         except BaseException as error:  # noqa: BLE001 -- the procedure decides what to do with it
@@ -347,7 +347,7 @@ class Cell(ABC):
             self.handling = None
             return None
         self.handling = hook
-        outcome = await Steps(result, self.blocked_for(hook))
+        outcome = await Steps(result, self.blocked_for(hook), begin=self.system.monitor.begin)
         self.handling = None
         if isinstance(outcome.error, asyncio.CancelledError) and self.task is not None:
             # The end of the system may cancel a hook, but not the steps after the hook.
@@ -387,14 +387,14 @@ class Cell(ABC):
             self.closing = True
         ref = self.ref
         left = self.mailbox.close()
+        left += extras.end(self) if system.extras else []
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         if ref is not None:
             system.ended(self)
             watching.end(self, ref, ending)
         self.resolve_left(left)
-        ended, self.ended = self.ended, None
-        for tell in ended or ():
+        told, self.ended, self.ref = self.ended, None, None
+        for tell in told or ():
             tell(True)  # for example the reply of stop()
-        self.ref = None
         self.args, self.kwargs = (), None

@@ -7,7 +7,6 @@ events in a run depends only on what its actors do. A caller that sends in an en
 from __future__ import annotations
 
 import asyncio
-from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,7 @@ async def deliver(cell: LoopCell, message: object) -> Any:
         if type(result) is not CoroutineType:
             return result
         future: asyncio.Future[object] = cell.system.loop.create_future()
-        cell.begin_handler(result, Envelope(message, future), perf_counter())
+        cell.begin_handler(result, Envelope(message, future))
     else:
         future = cell.system.loop.create_future()
         try:
@@ -52,7 +51,7 @@ async def deliver(cell: LoopCell, message: object) -> Any:
 def send_now(cell: LoopCell, message: object) -> None:
     """Send and do not wait. If the receiver is idle, it begins with the message before this returns."""
     if cell.is_idle():
-        cell.handle(Envelope(message), perf_counter())
+        cell.handle(Envelope(message), cell.system.monitor.begin())
     else:
         cell.own_ref().tell(message)
 

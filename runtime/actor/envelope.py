@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 
-__all__ = ["Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket"]
+__all__ = ["Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned"]
 
 Overflow = Literal["reject", "drop_oldest", "block"]
 
@@ -54,6 +54,12 @@ class Envelope:
 
 class Notice(Envelope):
     """An envelope that enters the work lane even if there is no room."""
+
+    __slots__ = ()
+
+
+class Returned(Notice):
+    """A message that was put aside and comes back. It had its place in the mailbox before."""
 
     __slots__ = ()
 

@@ -14,14 +14,16 @@ Every failure is logged once, here.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ..log import logger
+from . import extras
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
 from .phase import OPEN, RESTARTING, STARTING, STOPPED, STOPPING, SUSPENDED
-from .steps import Steps
+from .steps import StepResult, Steps
 from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, Stop
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _UNSTARTED = ("__init__", "on_start")
 def start(cell: Cell) -> bool:
     """Call `on_start`. Returns whether the actor is open now. If not, `on_start` is still under way, or has failed."""
     assert cell.actor is not None
-    began = perf_counter()
+    began = cell.system.monitor.begin()
     try:
         result = cell.context.run(cell.actor.on_start)
     except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
@@ -48,11 +50,16 @@ def start(cell: Cell) -> bool:
     if type(result) is CoroutineType:
         # Not inside a coroutine of ours: if the task were cancelled before its first step, that coroutine would never run.
         cell.handling = "on_start"
-        cell.run_task(Steps(result, cell.blocked_for("on_start"), lambda outcome: started(cell, outcome.error, "on_start")), STARTING)
+        done = partial(_on_start_ended, cell)
+        cell.run_task(Steps(result, cell.blocked_for("on_start"), done, begin=cell.system.monitor.begin), STARTING)
         return False
     cell.blocked_for("on_start")(perf_counter() - began)
     cell.phase = OPEN
     return True
+
+
+def _on_start_ended(cell: Cell, outcome: StepResult) -> None:
+    started(cell, outcome.error, "on_start")
 
 
 def started(cell: Cell, error: BaseException | None, during: str) -> None:
@@ -164,6 +171,8 @@ def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
 
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
+    if cell.system.extras:
+        extras.restart(cell)
     await _stop_children(cell)
     cell.escalated = None  # it came from one of the children
     if during not in _UNSTARTED:

@@ -14,12 +14,14 @@ from types import CoroutineType
 from . import lifecycle
 from .cell import Cell
 from .envelope import Envelope
+from .extras import is_stashed
 from .messages import ChildFailed, Control
 from .phase import OPEN, RUNNING, STARTING
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
+from .timers import Tick
 
 __all__ = ["LoopCell"]
 
@@ -30,22 +32,24 @@ _BATCH = 16
 class _Handling(Steps):
     """The steps of a handler. Its two callbacks are methods: closures would cost half a kilobyte for each actor that waits."""
 
-    __slots__ = ("_cell", "_envelope", "_handler", "_started")
+    __slots__ = ("_cell", "_envelope", "_handler", "_seconds")
 
-    def __init__(self, coro: Coroutine[object, None, object], cell: LoopCell, envelope: Envelope, handler: str, started: float) -> None:
+    def __init__(self, coro: Coroutine[object, None, object], cell: LoopCell, envelope: Envelope, handler: str) -> None:
+        self._begin = cell.system.monitor.begin
         self._coro = coro
         self._cell = cell
         self._envelope = envelope
         self._handler = handler
-        self._started = started
+        self._seconds = 0.0  # for which its steps have held the loop, all together
 
     def _held(self, seconds: float) -> None:
+        self._seconds += seconds
         cell = self._cell
         if seconds > cell.system.monitor.slow_after:
             cell.system.monitor.blocked_for(cell.path, cell.actor_class, self._handler, seconds)
 
     def _done(self, outcome: StepResult) -> None:
-        self._cell._finish(self._envelope, outcome, self._handler, perf_counter() - self._started)
+        self._cell._finish(self._envelope, outcome, self._handler, self._seconds)
 
 
 class LoopCell(Cell):
@@ -68,7 +72,7 @@ class LoopCell(Cell):
             self.attend()
             return False
         take = self.mailbox.take
-        now = perf_counter()
+        now = self.system.monitor.begin()
         for _ in range(_BATCH):
             envelope = take()
             if envelope is None:
@@ -84,8 +88,8 @@ class LoopCell(Cell):
     def _notice(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, Control):
             self.control(envelope)
-        else:
-            self.handle(envelope, perf_counter())
+        elif type(envelope) is not Tick or envelope.is_due():
+            self.handle(envelope, self.system.monitor.begin())
 
     def handle(self, envelope: Envelope, started: float) -> float:
         message = envelope.message
@@ -101,11 +105,13 @@ class LoopCell(Cell):
             self._failed(envelope, error)
             return ended
         if type(result) is CoroutineType:
-            self.begin_handler(result, envelope, started)
+            self.begin_handler(result, envelope)
             return perf_counter()
         ended = perf_counter()
         if ended - started > monitor.notable:
             self._note(handler_name(message), ended - started)
+        if self.system.extras and is_stashed(self, envelope):
+            return ended
         reply_to = envelope.reply_to
         if reply_to is not None:
             answer(reply_to, result)
@@ -116,10 +122,10 @@ class LoopCell(Cell):
         self.system.monitor.took(self.path, handler, seconds)
         self.blocked_for(handler)(seconds)
 
-    def begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope, started: float) -> None:
+    def begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope) -> None:
         self.handling = handler = handler_name(envelope.message)
         self.current = envelope
-        self.run_task(_Handling(coro, self, envelope, handler, started), RUNNING)
+        self.run_task(_Handling(coro, self, envelope, handler), RUNNING)
 
     def _finish(self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float) -> None:
         monitor = self.system.monitor
@@ -128,7 +134,9 @@ class LoopCell(Cell):
         cancelled, self.cancelling = self.cancelling, False
         self.handling = self.current = None
         self.end_task()
-        if outcome.error is None:
+        if self.system.extras and is_stashed(self, envelope, failed=outcome.error is not None):
+            pass
+        elif outcome.error is None:
             if envelope.reply_to is not None:
                 answer(envelope.reply_to, outcome.value)
         elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
@@ -142,6 +150,8 @@ class LoopCell(Cell):
     def _failed(self, envelope: Envelope, error: BaseException) -> None:
         """Send an ordinary exception to the asker. Without an asker, or if it is not ordinary, it goes to the supervisor only; an asker gets `ActorFailed`."""
         reply_to = envelope.reply_to
+        if self.system.extras:
+            is_stashed(self, envelope, failed=True)
         if reply_to is not None:
             if isinstance(error, Exception):
                 answer_error(reply_to, error)
@@ -173,7 +183,7 @@ class LoopCell(Cell):
         if self.closing or self.actor is None:
             lifecycle.decided(request, Stop(), None)
             return
-        began = perf_counter()
+        began = self.system.monitor.begin()
         try:
             result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
         except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
@@ -187,7 +197,7 @@ class LoopCell(Cell):
         def done(outcome: StepResult) -> None:
             lifecycle.decided(request, outcome.value, outcome.error)
 
-        steps = Steps(result, self.blocked_for("on_child_failure"), done)
+        steps = Steps(result, self.blocked_for("on_child_failure"), done, begin=self.system.monitor.begin)
         self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
 
     async def release(self) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
@@ -209,6 +210,18 @@ class Mailbox:
             admission = self._append(envelope)
         _notify_all(waiting)
         return admission
+
+    def put_back(self, envelopes: Sequence[Notice]) -> Admission:
+        """Put messages at the head of the work lane, the first one before the others. By the owner only, which has taken them before."""
+        with self._lock:
+            if self._state not in (_OPEN, _SEALED):
+                raise MailboxClosed
+            if self._work is None:
+                self._work = deque()
+            self._work.extendleft(reversed(envelopes))
+            if self._bound is not None:
+                self._bound.notices += len(envelopes)
+            return self._engage()
 
     # --- taking ---
 

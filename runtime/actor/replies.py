@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull
-from .envelope import Envelope
+from .envelope import Envelope, Returned
 from .future import ActorFuture
 from .messages import Control, Terminated
 from .receive import handler_name
+from .timers import Tick
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -39,6 +40,9 @@ __all__ = [
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
+
+
+_COUNTED: Final = (Envelope, Returned)  # and neither notices nor what a timer has sent
 
 
 class _Gone:
@@ -75,7 +79,7 @@ def answer_error(reply_to: Any, error: BaseException) -> None:
 def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
     """Answer an envelope that will not be handled. From any thread."""
     message, reply_to = envelope.message, envelope.reply_to
-    if isinstance(message, Control | Terminated):
+    if isinstance(message, Control | Terminated) or type(envelope) is Tick:
         return  # the runtime's own message, of no use to an actor that has ended
     if reply_to is not None:
         error = dead_error(cell, message, reason)
@@ -91,7 +95,7 @@ def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
     monitor = cell.system.monitor
     if not monitor.is_watched():
         # Without a subscriber, messages without an asker are only counted, so that very many of them do not hold the loop.
-        monitor.count_dead_letters(sum(type(envelope) is Envelope and envelope.reply_to is None for envelope in envelopes))
+        monitor.count_dead_letters(sum(type(envelope) in _COUNTED and envelope.reply_to is None for envelope in envelopes))
         envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
     for envelope in envelopes:
         refuse(cell, envelope, reason)

@@ -26,7 +26,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class SlowestHandler:
-    """The handler that took longest, from its start to its end, waiting included."""
+    """The handler that has held the loop longest (in a `ThreadActor`, its thread), over all its steps. What it waited for is not counted."""
 
     actor: str
     handler: str

@@ -28,15 +28,23 @@ class StepResult(NamedTuple):
 class Steps(Coroutine[object, None, StepResult]):
     """The coroutine of a handler or hook, as a coroutine that always ends normally, with a `StepResult`."""
 
-    __slots__ = ("_coro", "_done", "_held")
+    __slots__ = ("_begin", "_coro", "_done", "_held")
 
-    def __init__(self, coro: Coroutine[object, None, object], held: Callable[[float], object], done: Callable[[StepResult], object] | None = None) -> None:
+    def __init__(
+        self,
+        coro: Coroutine[object, None, object],
+        held: Callable[[float], object],
+        done: Callable[[StepResult], object] | None = None,
+        *,
+        begin: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._begin = begin  # says the time at which each step begins
         self._coro = coro
         self._held = held  # called with the seconds for which each step has held the loop
         self._done = done  # called with the outcome, within the last step
 
     def send(self, value: Any) -> object:
-        started = perf_counter()
+        started = self._begin()
         try:
             item = self._coro.send(value)
         except StopIteration as stop:
@@ -56,7 +64,7 @@ class Steps(Coroutine[object, None, StepResult]):
             thrown = val if isinstance(val, BaseException) else typ()
             if tb is not None:
                 thrown = thrown.with_traceback(tb)
-        started = perf_counter()
+        started = self._begin()
         try:
             item = self._coro.throw(thrown)
         except StopIteration as stop:

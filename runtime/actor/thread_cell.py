@@ -22,6 +22,7 @@ from . import lifecycle
 from .cell import Cell
 from .current import enter_thread
 from .envelope import Envelope, Notice
+from .extras import is_stashed
 from .future import ActorFuture
 from .mailbox import MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
@@ -30,6 +31,7 @@ from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
+from .timers import Tick
 
 __all__ = ["ThreadCell"]
 
@@ -250,7 +252,7 @@ class ThreadCell(Cell):
                 if envelope.reply_to is not None:  # the last envelope of the work lane; the loop already knows of one in the control lane
                     self._report(self._control_or_ended, envelope)
                 break
-            else:
+            elif type(envelope) is not Tick or envelope.is_due():
                 self._handle_here(envelope)
 
     def _next(self) -> Envelope | None:
@@ -325,9 +327,11 @@ class ThreadCell(Cell):
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
-        if seconds > monitor.notable:
+        if seconds > monitor.notable and self._inner is None:  # an asynchronous handler may have waited, in a thread that nothing else needs
             monitor.took(self.path, handler_name(message), seconds)
-        if error is None:
+        if self.system.extras and is_stashed(self, envelope, failed=error is not None):
+            pass
+        elif error is None:
             self._answer(answer, reply_to, outcome.value)
         elif isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
             self._answer(answer_error, reply_to, cancelled_error(self, message))

@@ -13,7 +13,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..actor.actor import Actor
 from ..actor.direct import OVER, deliver, stop_actor
@@ -40,6 +40,11 @@ __all__ = ["AgentActor"]
 
 class AgentActor(Actor):
     """One invocation of one agent."""
+
+    __when_slow__: ClassVar[str] = (
+        "What an agent calls on the loop must not block: a tool, hook, instruction or model that is `async def` awaits, and a tool that has to block is "
+        "a plain `def`, which runs in a thread of its own."
+    )
 
     __slots__ = ("_context", "_door", "_invocation", "_supervisor")
 

@@ -17,7 +17,7 @@ __all__ = ["RunState"]
 class RunState:
     """One run, as data."""
 
-    __slots__ = ("context", "input", "lane", "new_input_count", "root", "seq", "session_records_before", "transfers")
+    __slots__ = ("begins_with", "context", "input", "lane", "new_input_count", "root", "seq", "session_records_before", "transfers")
 
     def __init__(self, context: RunContext, run_input: AgentInput) -> None:
         self.context = context
@@ -26,5 +26,6 @@ class RunState:
         self.root: Assignment | None = None  # None until an agent plays
         self.seq = 0  # of the last event that the consumer sees
         self.transfers = 0
+        self.begins_with: str | None = None  # the agent that plays first; None: the root
         self.new_input_count: int | None = None  # how many messages of the input, at its end, came in this turn of a session; None outside of one
         self.session_records_before: int | None = None  # how many records the session held before that turn

@@ -128,6 +128,10 @@ class Node:
             at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
         return at
 
+    def named(self, name: str) -> Node | None:
+        """The agent of that name, in the tree of which this is the root, or in one that is linked to it."""
+        return next((node for tree in self.trees() for node in tree.walk() if node.name == name), None)
+
     def trees(self) -> Iterator[Node]:
         """This root, and those of all trees that are linked to it."""
         yield self

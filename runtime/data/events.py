@@ -6,9 +6,11 @@ Nothing else may make an event that claims a place in a run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ..errors import RunCancelled
 from ..quick_init import quick
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
@@ -63,6 +65,8 @@ class AgentEvent:
 
     `delta` is a piece of a message that is still streaming: it is shown, but never recorded, and what is in it comes again in the whole `message`.
     An `error` is the end of the agent that it names; but beside a `delta` it is a `ModelRetry`: drop what was streamed.
+
+    `text` is what is said in it; `print(event)` shows all that happened, errors included, in one line.
     """
 
     agent_name: str = ""
@@ -88,6 +92,19 @@ class AgentEvent:
         return _draft(Message("assistant", text), None, None)
 
     @property
+    def text(self) -> str:
+        """What is said: the text of the message, or of the piece of one that is still streaming. Empty if nothing is."""
+        if self.message is not None:
+            return self.message.text
+        return "" if self.delta is None else self.delta.content
+
+    def __str__(self) -> str:
+        """One line, for people to read: who, and what is said, called, done or has gone wrong."""
+        who = f"[{self.agent_name}]" if self.agent_name else ""
+        what = " | ".join(_parts(self))
+        return f"{who} {what}" if who and what else who or what
+
+    @property
     def is_failure(self) -> bool:
         """Whether this is the end of its agent, and no mere retry."""
         return self.error is not None and self.delta is None
@@ -110,6 +127,48 @@ class _ShownPath:
 
 
 AgentEvent.run_path = _ShownPath(AgentEvent.run_path)  # type: ignore[assignment, misc]  # the slot that it stands in front of
+
+
+def _parts(event: AgentEvent) -> Iterator[str]:
+    """What happened, in words."""
+    message, error = event.message, event.error
+    if event.delta is not None:
+        yield f"begins again: {_named(error)}" if error is not None else f"...{event.delta.content}"
+        return
+    if message is not None:
+        said = " ".join(message.text.split())
+        if message.role == "tool":
+            yield f"{message.tool_name or 'tool'} -> {said}"
+        elif said or not message.tool_calls:
+            yield said or "(no text)"
+        for call in message.tool_calls:
+            yield f"calls {call.name}({call.arguments})"
+    elif event.custom_output is not None:
+        yield repr(event.custom_output)
+    if event.action is not None:
+        yield from _of_action(event.action)
+    if error is not None:
+        yield f"cancelled: {error}" if isinstance(error, RunCancelled) else f"failed: {_named(error)}"
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _of_action(action: Action) -> Iterator[str]:
+    match action:
+        case Exit():
+            yield "ends the run"
+        case TransferToAgent(name):
+            yield f"transfers to {name}"
+        case BreakLoop():
+            yield "breaks the loop"
+        case Interrupted(()):
+            yield "waits"
+        case Interrupted(contexts):
+            yield from (f"waits: {context.info}" for context in contexts)
+        case _:
+            yield repr(action)
 
 
 class _Draft:

@@ -33,17 +33,33 @@ class RunStatus(StrEnum):
 @quick
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What is left of a run. `events` are those that were shown, but for the pieces of messages that came whole later."""
+    """What is left of a run. `events` are those that were shown, but for the pieces of messages that came whole later.
+
+    `text` and `final_output` are its answer: where there is none, because the run has failed or was cancelled, reading them raises what `error` holds.
+    `final_message` and `output` say how far it came, and never raise.
+    """
 
     status: RunStatus
     error: Exception | None = None
     final_message: Message | None = None
-    final_output: Any = None
+    output: Any = None
     events: tuple[AgentEvent, ...] = ()
     interrupts: tuple[InterruptContext, ...] = ()
     usage: Usage = field(default_factory=Usage)
     session_values: dict[str, Any] = field(default_factory=dict)
     last_agent: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text of the last message, empty if there is none. Raises what the run failed with or was cancelled by, if anything."""
+        self.raise_for_error()
+        return "" if self.final_message is None else self.final_message.text
+
+    @property
+    def final_output(self) -> Any:
+        """What the run was to find: an object of the `output_type`, or a text. Raises what the run failed with or was cancelled by, if anything."""
+        self.raise_for_error()
+        return self.output
 
     def raise_for_error(self) -> None:
         """Raise what the run failed with or was cancelled by, if anything."""

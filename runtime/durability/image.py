@@ -74,6 +74,7 @@ def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
         "session_id": context.session_id,
         "fresh": state.new_input_count,
         "seen": state.session_records_before,
+        "begins_with": state.begins_with,
         "input": [[*state.input.messages], state.input.streaming],
         "options": plain_options(context.options),
         "skip_transfers": context.skip_transfers,
@@ -198,6 +199,7 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     state.seq, state.transfers = _count(image["seq"]), _count(image["transfers"])
     state.new_input_count = None if image["fresh"] is None else _count(image["fresh"])
     state.session_records_before = None if image.get("seen") is None else _count(image["seen"])
+    state.begins_with = None if image.get("begins_with") is None else _text(image["begins_with"])
     context.usage = _usage(image["usage"])
     context.null_answer = _text(image["null_answer"])
     context.session_id = _text(image["session_id"])

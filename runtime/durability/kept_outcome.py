@@ -32,7 +32,7 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
         "status": result.status.value,
         "error": result.error,
         "message": result.final_message,
-        "output": result.final_output,
+        "output": result.output,
         "interrupts": result.interrupts,
         "usage": result.usage,
         "values": result.session_values,

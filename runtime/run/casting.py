@@ -22,6 +22,7 @@ from ..data.outcome import CANCELLED, Outcome
 from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
+from ..log import logger
 from .event_log import EventLog
 from .phase import RunPhase
 
@@ -80,8 +81,20 @@ class Casting:
             assert holder is not None
             self._wake(holder, root)
             return
+        first = self._first(root)
         assignment = state.root = Assignment(None, 0, Dialogue(state.input, shown=True, recorded=True))
-        self._begin(Invocation(root, (root.name,), state.lane, assignment, open_window(state.lane)))
+        self._begin(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
+
+    def _first(self, root: Node) -> Node:
+        """With whom the run begins."""
+        name = self._log.state.begins_with
+        if name is None or name == root.name:
+            return root
+        found = root.named(name)
+        if found is None:
+            text = "session %r: its last turn ended with agent %r, which is not among the agents of %r any more: this turn begins with %r."
+            logger.warning(text, self._log.context.session_id, name, root.name, root.name)
+        return found or root
 
     def _begin(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log

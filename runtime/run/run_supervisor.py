@@ -8,7 +8,7 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..actor.actor import Actor
 from ..actor.direct import OVER, stop_actor, stop_when_childless
@@ -56,6 +56,8 @@ _ENDING: Final = RunPhase.ENDING
 
 class RunSupervisor(Actor):
     """One run."""
+
+    __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
 
     __slots__ = ("_casting", "_log", "_opening", "_pending_stop", "_promise", "_record", "_root")
 

@@ -29,12 +29,13 @@ _NO_CALLS: Final[Mapping[str, str]] = MappingProxyType({})
 class SessionLog:
     """A session, as the store has it."""
 
-    __slots__ = ("_told", "_waiting", "messages", "note", "values")
+    __slots__ = ("_told", "_waiting", "last_agent", "messages", "note", "values")
 
     def __init__(self, session_id: str, records: Iterable[bytes]) -> None:
         self.messages: list[Message] = []  # all that was said, oldest first
         self.values: dict[str, Any] = {}
         self.note: dict[str, Any] | None = None  # what the policy has noted last
+        self.last_agent: str | None = None  # with whom the last turn ended; None if no record says so
         self._told: dict[str, int] = {}  # how much of each run is in it
         self._waiting: dict[str, dict[str, str]] = {}  # of each run that was interrupted: what is said of its calls that wait for something
         for position, record in enumerate(records):
@@ -64,6 +65,11 @@ class SessionLog:
         self.values.update(record["values"])
         for key in record["gone"]:
             self.values.pop(key, None)
+        agent = record.get("agent")  # records that were written before there was one have none
+        if not isinstance(agent, str | None):
+            msg = f"an agent is no {type(agent).__name__}"
+            raise TypeError(msg)
+        self.last_agent = agent or self.last_agent
 
     @property
     def waiting(self) -> dict[str, str]:
@@ -76,9 +82,18 @@ class SessionLog:
 
 
 def turn_record(
-    run_id: str, start: int, messages: Iterable[Message], before: Mapping[str, Any], values: Mapping[str, Any], waits: Mapping[str, str] = _NO_CALLS
+    run_id: str,
+    start: int,
+    messages: Iterable[Message],
+    before: Mapping[str, Any],
+    values: Mapping[str, Any],
+    waits: Mapping[str, str] = _NO_CALLS,
+    agent: str | None = None,
 ) -> bytes | None:
-    """A part of a turn as a record; None if nothing came of it. `before` has the values as they were, each as `kept_value` gives it."""
+    """A part of a turn as a record; None if nothing came of it. `before` has the values as they were, each as `kept_value` gives it.
+
+    `agent` is the one with which it ended; `waits` has what the model is told of the calls that wait.
+    """
     changed = {}
     for key, value in values.items():
         kept, known = kept_value(value), before.get(key, _MISSING)
@@ -88,7 +103,7 @@ def turn_record(
     said = list(messages)
     if not said and not changed and not gone and not waits:
         return None
-    record = {"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone}
+    record = {"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone, "agent": agent}
     return pack({**record, "waits": dict(waits)} if waits else record)
 
 

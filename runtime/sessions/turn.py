@@ -7,7 +7,7 @@ turns nothing of a session is in memory. It must never put half of a turn's part
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
 
-__all__ = ["Turn"]
+__all__ = ["Start", "Turn"]
+
+Start: TypeAlias = Literal["root", "last"]
+"""With whom a turn begins: with the root of the tree, or with the agent with whom the last turn ended."""
 
 _MISSING: Final = object()
 
@@ -36,12 +39,13 @@ _MISSING: Final = object()
 class Turn:
     """The turn of one run."""
 
-    __slots__ = ("_access", "_before", "_busy", "_lease", "_leases", "_policy", "_records", "_start", "is_pending", "session_id")
+    __slots__ = ("_access", "_before", "_busy", "_lease", "_leases", "_policy", "_records", "_start", "_with", "is_pending", "session_id")
 
-    def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None) -> None:
+    def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None, start: Start = "root") -> None:
         self._access = store_access
         self._busy = busy
         self._policy = policy  # None: for one that goes on, and has been given all that it needs
+        self._with = start
         self._leases: SystemLeases | None = None
         self._lease: Lease | None = None  # while it is its turn
         self._records = 0  # how many the session holds
@@ -55,6 +59,7 @@ class Turn:
         records = await self._take(system, stop)
         log = self._read(records)
         state.session_records_before = len(records)
+        state.begins_with = log.last_agent if self._with == "last" else None
         self.is_pending = True
         assert self._policy is not None
         messages, note, usage = await self._policy.bound(log.messages, log.note)
@@ -117,8 +122,8 @@ class Turn:
             if keep and self._start is not None and state.new_input_count is not None and self._lease is not None:
                 given = state.input.messages
                 said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
-                waiting = waiting_calls(state.root) if waits else {}
-                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict(), waiting)
+                waiting, ended_with = waiting_calls(state.root) if waits else {}, _last_agent(state)
+                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict(), waiting, ended_with)
                 if record is not None:
                     await self._write(record, is_last=True)
             self.is_pending = False
@@ -155,6 +160,11 @@ class Turn:
         lease, self._lease = self._lease, None
         if lease is not None and self._leases is not None:
             self._leases.abandon(lease)
+
+
+def _last_agent(state: RunState) -> str | None:
+    """With whom the run has ended, after all that the agents have handed over to one another; not one that another one has cast."""
+    return None if state.root is None or not state.root.names else state.root.names[-1]
 
 
 def _same(one: Any, two: Any) -> bool:

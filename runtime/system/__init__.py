@@ -4,6 +4,7 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
 
     state           the states of a system
     options         what a system is made with
+    loop_meter      how long something has held the loop
     monitor         counters, dead letters, the warning about slow handlers
     registry        our actors in pykka's global registry
     fork            the hooks around a fork
@@ -13,6 +14,8 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
     workers         worker threads for single calls that block
     spawning        the checks of a spawn
     stats           snapshots, as values
+    names           actors by the names that they were given
+    overview        what of `ActorSystem` only looks
     draining        waiting until no actor has work
     shutdown        the end, children before parents
     system          `ActorSystem`

@@ -12,10 +12,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..actor.actor import Actor
     from ..actor.ref import ActorRef
 
 from ..actor.report import DeadLetter, SlowestHandler
 from ..log import logger
+from .loop_meter import LoopMeter
 
 __all__ = ["Monitor"]
 
@@ -35,13 +37,15 @@ class _Subscription:
 class Monitor:
     """The counters of one system. They are written on the loop's thread, except where a comment says otherwise."""
 
-    __slots__ = ("_subscribers", "_warned", "dead_letters", "handled", "lock", "notable", "restarts", "slow_after", "slowest")
+    __slots__ = ("_meter", "_subscribers", "_warned", "begin", "dead_letters", "handled", "lock", "notable", "restarts", "slow_after", "slowest")
 
     def __init__(self, slow_after: float) -> None:
         self.lock = threading.Lock()
         self._subscribers: tuple[_Subscription, ...] = ()
         self._warned: dict[tuple[type, str], float] = {}  # the time of the last warning about each handler
         self.slow_after = slow_after
+        self._meter = LoopMeter(slow_after)
+        self.begin = self._meter.begin  # the time, for what is measured from now on
         self.notable = 0.0  # handlers that take longer are reported to `took`
         self.handled = 0  # threads of thread actors add to it through `count_handled`
         self.restarts = 0
@@ -51,25 +55,28 @@ class Monitor:
     # --- handlers ---
 
     def took(self, actor: str, handler: str, seconds: float) -> None:
-        """Record how long a handler took. The caller has checked that it took longer than `notable`."""
+        """Record for how long a handler has held its thread. The caller has checked that it did so for longer than `notable`."""
         with self.lock:
             if self.slowest is None or seconds > self.slowest.seconds:
                 self.slowest = SlowestHandler(actor, handler, seconds)
                 self.notable = min(seconds, self.slow_after)
 
-    def blocked_for(self, actor: str, actor_class: type, handler: str, seconds: float) -> None:
-        """Warn that a handler held the loop. The caller has checked that it did so for longer than `slow_after`."""
+    def blocked_for(self, actor: str, actor_class: type[Actor], handler: str, seconds: float) -> None:
+        """Warn that a handler held the loop. The caller has checked that it took longer than `slow_after`, from `begin` on."""
+        seconds = self._meter.held(seconds)
+        if seconds <= self.slow_after:
+            return
         now = monotonic()
         last = self._warned.get((actor_class, handler))
         if last is not None and now - last < _WARN_AGAIN_AFTER:
             return
         self._warned[(actor_class, handler)] = now
         logger.warning(
-            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile. "
-            "Await instead of blocking, hand the work to a thread (`await self.actor_system.run_blocking(...)`), or make it a ThreadActor.",
+            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile. %s",
             actor,
             seconds,
             handler,
+            actor_class.__when_slow__,
         )
 
     def count_handled(self) -> None:

@@ -20,9 +20,11 @@ from ..actor import lifecycle
 from ..actor.actor import Actor, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
+from ..actor.extras import Extras
 from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
-from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
+from ..actor.pool import ActorPool, Strategy, spawn_pool
+from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
@@ -32,11 +34,12 @@ from . import fork, registry
 from .dispatcher import Dispatcher
 from .draining import drain
 from .monitor import Monitor
+from .names import Names
 from .options import SystemOptions, check_options
+from .overview import Overview
 from .shutdown import Shutdown
 from .spawning import check_spawn, check_takes
 from .state import SystemState
-from .stats import take_stats, take_tree, walk
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ _Rule: TypeAlias = Supervision | None
 _Box: TypeAlias = MailboxSettings | None
 
 
-class ActorSystem:
+class ActorSystem(Overview):
     """A tree of actors on one event loop.
 
         async with ActorSystem() as system:             # on the loop that is running
@@ -96,6 +99,8 @@ class ActorSystem:
         # Held for a moment at a time, never while calling out. Guards the mailboxes, and the children and watchers of each actor.
         self.lock = threading.RLock()
         self.roots: dict[Cell, None] = {}  # in the order of spawning; written under the lock
+        self.names = Names()
+        self.extras: dict[Cell, Extras] = {}  # of the few that have some
         self.running: dict[Cell, None] = {}  # those with a handler or lifecycle procedure under way; the loop's thread only
         self.loop: asyncio.AbstractEventLoop
         self.dispatcher: Dispatcher
@@ -181,10 +186,6 @@ class ActorSystem:
             self._stopped.set()
             self._stopped = None
 
-    def cells(self) -> list[Cell]:
-        """All actors, parents before children."""
-        return list(walk(self))
-
     def make_future(self) -> ActorFuture[object]:
         """A future for a reply that this system's loop will bring."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
@@ -214,11 +215,6 @@ class ActorSystem:
     def is_running(self) -> bool:
         return self.state in (SystemState.RUNNING, SystemState.DRAINING) and self.fault is None
 
-    @property
-    def not_entered(self) -> str:
-        """What is said where it is used before it was entered."""
-        return f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
-
     # --- spawning ---
 
     # Without one of its own options, a spawn checks its arguments against the actor's `__init__`. No signature can say both.
@@ -244,6 +240,20 @@ class ActorSystem:
         `supervision` says what happens to the actor when it fails: by default, `Stop()`.
         """
         return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
+
+    def spawn_pool(
+        self,
+        actor_class: type[A],
+        size: int,
+        *args: object,
+        strategy: Strategy = "round_robin",
+        name: str | None = None,
+        supervision: _Rule = None,
+        mailbox: _Box = None,
+        **kwargs: object,
+    ) -> ActorPool[A]:
+        """Spawn `size` actors of a class that share the work, as `Actor.spawn_pool` does."""
+        return spawn_pool(self, None, actor_class, size, args, kwargs, strategy=strategy, name=name, supervision=supervision, mailbox=mailbox)
 
     def spawn_under(
         self,
@@ -297,6 +307,8 @@ class ActorSystem:
             if parent is None:
                 if self.closing:
                     check_takes(self, cell.actor_class, None)
+                if listed and cell.given_name is not None:
+                    self.names.claim(cell, cell.given_name)
                 self.roots[cell] = None
             elif not parent.may_spawn():
                 msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
@@ -316,6 +328,7 @@ class ActorSystem:
             return
         with self.lock:
             known = self.roots.pop(cell, self) is None
+            self.names.release(cell)
         if known and not self.roots:
             self._shutdown.roots_are_gone()
 
@@ -324,23 +337,6 @@ class ActorSystem:
         if cell.listed:
             cell.listed = False
             registry.discard(cell.own_ref())
-
-    # --- looking at it ---
-
-    def stats(self) -> SystemStats:
-        """How many actors there are, by class and state, and what they have done. From any thread."""
-        return take_stats(self)
-
-    def tree(self) -> ActorNode:
-        """All actors, as they are now. `print(system.tree())` draws them. From any thread."""
-        return take_tree(self)
-
-    def subscribe_dead_letters(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
-        """Call `callback(letter)` for every message that is not handled. Returns a function that ends the subscription.
-
-        The call is made in the thread that lost the message, and should be quick. A callback that raises is logged and removed.
-        """
-        return self.monitor.subscribe(callback)
 
     # --- draining ---
 

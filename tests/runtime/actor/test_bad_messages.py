@@ -63,7 +63,7 @@ def test_an_actor_that_waits_for_itself_is_told_so(run, kind, says):
                 await system.spawn(Narcissus, name="it").request("ask yourself")
             says(caught, "it", "wait for ever", "tell")
             with pytest.raises(UsageError) as caught:
-                await system.spawn(Blocking, name="it").request("ask yourself")
+                await system.spawn(Blocking, name="it as well").request("ask yourself")
             says(caught, "it", "wait for ever")
 
     run(main())

@@ -60,7 +60,7 @@ WHOLE_RUN = [
     "on_model_start weather ModelRequest",
     "on_model_end weather 25 degrees",
     "on_agent_end weather Outcome",
-    "on_run_end RunResult",
+    "on_run_end 25 degrees",
 ]
 
 
@@ -119,7 +119,7 @@ def test_the_context_has_the_session_and_what_was_spent():
 
         async def on_run_end(self, context, result):
             context.delete("given")
-            seen.append((context.usage, result.usage, result.status, result.final_output, len(result.events)))
+            seen.append((context.usage, result.usage, result.status, result.output, len(result.events)))
 
     agent = ChatModelAgent(name="a", instruction="{from hook}{given}", model=ScriptedModel([Message.assistant("done", usage=usage)]))
     run = Runner(agent, hooks=Hooks()).query("go", session_values={"given": 2}, session_id="s1")

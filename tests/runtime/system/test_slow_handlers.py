@@ -1,11 +1,14 @@
 """A handler or hook that blocks the loop for long: a warning names the actor and the handler, and says what to do."""
 
 import asyncio
+import sys
 import time
 
 import pytest
 
-from understudy.runtime import Actor, ActorSystem, Backoff, Restart, Stop, ThreadActor
+from understudy.actors import ChatModelAgent, tool
+from understudy.runtime import Actor, ActorSystem, Backoff, Restart, Runner, ScriptedModel, Stop, ThreadActor, ToolCalls
+from understudy.runtime.system import loop_meter
 
 LIMIT = 0.01
 AT_ONCE = Restart(backoff=Backoff(initial=0))
@@ -206,3 +209,80 @@ def test_the_slowest_handler_is_in_the_stats(run, kind):
             assert slowest.seconds >= 2 * LIMIT
 
     run(main())
+
+
+@pytest.fixture
+def without_processor(monkeypatch):
+    """What the machine says: for how many seconds the thread has waited for a processor."""
+    waited = [0.0]
+    monkeypatch.setattr(loop_meter, "seconds_without_processor", lambda: waited[0])
+    return waited
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_thread_that_waits_for_a_processor_holds_nothing(run, warnings, without_processor, is_async):
+    class Unlucky(Actor):
+        def on_receive(self, message):
+            block()
+            without_processor[0] += 60
+
+    class AsyncUnlucky(Unlucky):
+        async def on_receive(self, message):
+            super().on_receive(message)
+
+    async def main():
+        async with ActorSystem(slow_handler=LIMIT) as system:
+            await system.spawn(AsyncUnlucky if is_async else Unlucky).request("m")
+
+    run(main())
+    assert warnings() == []
+
+
+def test_the_rest_of_the_time_is_still_held(run, warnings, without_processor):
+    class Slow(Actor):
+        def on_receive(self, message):
+            block()
+            without_processor[0] += LIMIT / 10
+
+    async def main():
+        async with ActorSystem(slow_handler=LIMIT) as system:
+            await system.spawn(Slow).request("m")
+
+    run(main())
+    assert len(warnings()) == 1
+
+
+def test_an_import_is_made_once_and_not_warned_about(run, warnings, monkeypatch):
+    class Importing(Actor):
+        def on_receive(self, message):
+            block()
+            monkeypatch.setitem(sys.modules, f"imported_in_{message}", sys)
+
+    async def main():
+        async with ActorSystem(slow_handler=LIMIT) as system:
+            ref = system.spawn(Importing, name="it")
+            await ref.request("once")
+            assert warnings() == []
+            await ref.request("once")
+
+    run(main())
+    assert len(warnings()) == 1  # nothing was imported any more, and it is slow all the same
+
+
+def test_an_agent_that_blocks_is_named_with_what_to_do_about_it(run, warnings):
+    @tool
+    async def look_up() -> str:
+        """Look it up."""
+        block()
+        return "found"
+
+    async def main():
+        async with ActorSystem(slow_handler=LIMIT) as system:
+            agent = ChatModelAgent(name="Librarian", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), ToolCalls(look_up={}), "done"]))
+            await Runner(agent, system=system).query("where?")
+
+    run(main())
+    (text,) = [text for text in warnings() if "Librarian" in text]
+    assert "`async def`" in text
+    assert "a plain `def`" in text
+    assert "ThreadActor" not in text
