@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
 from ..data.agent_input import AgentInput
+from ..data.run_path import names_of
 from ..durability.journal import kept_value
 from ..durability.lease import Lease
 from ..durability.leases import Busy, SystemLeases, leases_of
@@ -163,8 +164,9 @@ class Turn:
 
 
 def _last_agent(state: RunState) -> str | None:
-    """With whom the run has ended, after all that the agents have handed over to one another; not one that another one has cast."""
-    return None if state.root is None or not state.root.names else state.root.names[-1]
+    """The agent with which the run has ended, after all that the agents have handed over to one another; not one that another one has cast."""
+    names = () if state.root is None else names_of(state.root.names)
+    return names[-1] if names else None
 
 
 def _same(one: Any, two: Any) -> bool:
