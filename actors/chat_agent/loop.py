@@ -21,7 +21,7 @@ from ...runtime.data.chat import Message, MessageDelta, ToolCall, new_id
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
-from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, stream_of
+from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
 from ..guardrail import applying, check_all, for_every_agent, last_input, names_before
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
@@ -271,7 +271,7 @@ class React:
 
     async def _call(self, request: ModelRequest) -> Message:
         if not self._given.streaming:
-            reply: Message = await self._model.generate(request)
+            reply: Message = await answer_of(self._model, request)
             if isinstance(reply, Message) and reply.usage is not None:
                 self._replies.append(reply)
             return reply

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from ...runtime.data.chat import Message, TextPart
 from ...runtime.errors import ModelBehaviorError, UsageError
 from ...runtime.maybe_await import maybe_await
-from ...runtime.models import ChatModel, ModelRequest
+from ...runtime.models import ChatModel, ModelRequest, answer_of
 from .items import HandoffInputData, Item, as_messages
 
 __all__ = [
@@ -148,7 +148,7 @@ def summarize(model: ChatModel, prompt: str = _PROMPT) -> HandoffInputFilter:
 
     async def filtered(data: HandoffInputData) -> HandoffInputData:
         said = as_messages(data.clone(new_items=()), "summarize")
-        reply = await model.generate(ModelRequest((*said, Message.user(prompt))))
+        reply = await answer_of(model, ModelRequest((*said, Message.user(prompt))))
         if not isinstance(reply, Message) or not reply.text:
             msg = f"the model {model!r}, which was to summarize a conversation for a handoff, returned {reply!r}: it has to return a message with a text."
             raise ModelBehaviorError(msg)

@@ -15,7 +15,7 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.errors import ModelBehaviorError, UsageError
-from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
+from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec, answer_of
 from ..agent import Agent, AgentOptions
 from ..chat_agent.answer import AnswerForm
 from ..chat_agent.chat_model_agent import ChatModelAgent, as_model
@@ -78,7 +78,7 @@ class _Forced(Agent):
             await door.pause()
         door.invocation.busy += 1
         try:
-            reply = await context.run.model_for_run(self.model).generate(request)
+            reply = await answer_of(context.run.model_for_run(self.model), request)
         finally:
             door.invocation.busy -= 1
         try:

@@ -14,7 +14,7 @@ from ..agent.history import complete_calls
 from ..data.chat import Message, Usage
 from ..errors import ModelBehaviorError, UsageError
 from ..maybe_await import maybe_await
-from ..models import ChatModel, ModelRequest
+from ..models import ChatModel, ModelRequest, answer_of
 
 __all__ = ["Bounded", "SessionPolicy", "SessionPolicyLike", "as_policy", "keep_last", "summarize"]
 
@@ -116,7 +116,7 @@ class _Summary:
             return Bounded(rest if summary is None else (_told(summary), *rest))
         cut = first_kept(rest, self._keep)
         asked = (*(() if summary is None else (_told(summary),)), *complete_calls(list(rest[:cut])), Message.user(self._prompt))
-        reply = await self._model.generate(ModelRequest(asked))
+        reply = await answer_of(self._model, ModelRequest(asked))
         if not isinstance(reply, Message) or not reply.text:
             msg = f"the model {self._model!r}, which was to summarize a session, returned {reply!r}: it has to return an assistant message with a text."
             raise ModelBehaviorError(msg)
