@@ -73,6 +73,10 @@ class Supervisor(Agent):
     def output_guardrails(self) -> Sequence[object]:
         return getattr(self.supervisor, "output_guardrails", ())
 
+    @property
+    def asks_approval(self) -> Sequence[str]:
+        return getattr(self.supervisor, "asks_approval", ())
+
     def check(self, node: object) -> None:
         """What the supervisor checks of itself in that place."""
         check = getattr(self.supervisor, "check", None)
