@@ -16,7 +16,7 @@ from ...runtime.errors import GuardrailTripped, MaxIterationsExceeded, ModelBeha
 from ...runtime.errors import UsageError as UserError
 from ..guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, output_guardrail
 from ..handoffs.filters import RECOMMENDED_PROMPT_PREFIX, HandoffInputFilter, prompt_with_handoff_instructions, remove_all_tools
-from ..handoffs.handoff import Handoff, handoff
+from ..handoffs.handoff import Handoff, OnHandoffWithInput, OnHandoffWithoutInput, THandoffInput, handoff
 from ..handoffs.items import HandoffInputData
 from ..handoffs.items import Item as RunItem
 from ..tools.tool import tool as function_tool
@@ -35,12 +35,15 @@ __all__ = [
     "InputGuardrail",
     "MaxIterationsExceeded",
     "ModelBehaviorError",
+    "OnHandoffWithInput",
+    "OnHandoffWithoutInput",
     "OutputGuardrail",
     "RunContextWrapper",
     "RunHooks",
     "RunItem",
     "RunResult",
     "Runner",
+    "THandoffInput",
     "UserError",
     "function_tool",
     "handoff",

@@ -26,9 +26,17 @@ from .filters import HandoffInputFilter
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Handoff", "as_handoff", "handoff", "transfer_message"]
+__all__ = ["Handoff", "OnHandoffWithInput", "OnHandoffWithoutInput", "THandoffInput", "as_handoff", "handoff", "transfer_message"]
 
 T = TypeVar("T")
+
+THandoffInput = TypeVar("THandoffInput")
+
+OnHandoffWithInput: TypeAlias = Callable[[RunContext, THandoffInput], object]
+"""What `on_handoff` is, with an `input_type`."""
+
+OnHandoffWithoutInput: TypeAlias = Callable[[RunContext], object]
+"""What `on_handoff` is, without one."""
 
 IsEnabled: TypeAlias = "bool | Callable[[RunContext, Agent], bool | Awaitable[bool]]"
 """Whether the model is shown a handoff, or a function of the run's context and the agent that says so."""
@@ -78,6 +86,10 @@ class Handoff:
         """The tool, as the model is told of it."""
         return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema or ensure_strict_json_schema({}), self.strict_json_schema)
 
+    async def is_enabled_for_context(self, context: RunContext, agent: Agent) -> bool:
+        """The same as `enabled`, as the text on handoffs names it."""
+        return await self.enabled(context, agent)
+
     async def enabled(self, context: RunContext, agent: Agent) -> bool:
         """Whether the model is to see it now."""
         if not callable(self.is_enabled):
@@ -92,6 +104,8 @@ class Handoff:
 @overload
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: Callable[[RunContext], object] | None = None,
     input_type: None = None,
@@ -99,8 +113,6 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: Literal[False] = False,
@@ -108,6 +120,8 @@ def handoff(
 @overload
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: Callable[[RunContext, T], object],
     input_type: type[T],
@@ -115,14 +129,14 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: bool = False,
 ) -> Handoff: ...
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: Callable[..., object] | None = None,
     input_type: object = None,
@@ -130,8 +144,6 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: bool = False,
