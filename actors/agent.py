@@ -84,7 +84,7 @@ class Agent:
         self.on_failure = on_failure
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}>"
+        return f"<{type(self).__name__} {getattr(self, 'name', None)!r}>"
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         """Play: yield events, one after the other. Write it as `async def` with `yield`."""

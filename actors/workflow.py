@@ -20,6 +20,7 @@ from ..runtime.data.events import AgentEvent, Interrupted
 from ..runtime.data.outcome import Outcome, joined
 from ..runtime.data.run_path import Path, as_path, extended
 from ..runtime.errors import UsageError
+from ..runtime.log import logger
 from .agent import Agent, AgentOptions
 
 __all__ = ["Loop", "Parallel", "Sequential"]
@@ -27,6 +28,11 @@ __all__ = ["Loop", "Parallel", "Sequential"]
 
 class _Workflow(Agent):
     allows_transfer: bool = False
+
+    def check(self, node: Node) -> None:
+        """Say, when a Runner is made, that there is nothing to play."""
+        if not node.children:
+            logger.warning("%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy that has some.", type(self).__name__, self.name)
 
 
 class Sequential(_Workflow):

@@ -25,6 +25,7 @@ from .durability.persistence import RunPersistence
 from .durability.recovery import Recovery, Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
 from .errors import UsageError
+from .log import logger
 from .run.event_log import EventLog
 from .run.following import Following
 from .run.opening import Beginning, BeginningOnce, Opening, Resuming
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Runner", "as_messages"]
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
+_NOT_KEPT: Final = "and its runs are kept nowhere: one that waits for an answer can never go on. Give the Runner a store: store=SQLiteStore('runs.db')."
 _NO_INPUT: Final = AgentInput()
 _KEPT_AT_LEAST: Final = 600.0
 """Seconds for which it is kept how a run has ended that was named by its caller, who may ask again."""
@@ -115,6 +117,8 @@ class Runner:
             check = getattr(node.agent, "check", None)
             if check is not None:
                 check(node)
+            if (access is None or durability == "none") and (asking := getattr(node.agent, "asks_approval", ())):
+                logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
         settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
         self._access = access

@@ -61,8 +61,9 @@ class ChatModelAgent(Agent):
 
         ChatModelAgent(name="weather", description="knows the weather", instruction="Be brief.", model="gpt-4o", tools=[get_weather])
 
-    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context. A `tool_choice` that makes the model
-    call a tool, in the settings, is for its first request: after a round of tools it is "auto", unless `reset_tool_choice` is False.
+    `instruction` is a text, in which `{name}` stands for the session value of that name, or a function of the context. Where there is no such value it stays as
+    it is; but one that is nearly the name of a value is an error, unless `strict_instruction` is False. A `tool_choice` that makes the model call a tool, in
+    the settings, is for its first request: after a round of tools it is "auto", unless `reset_tool_choice` is False.
     `message_modifier` is called with the context and the messages before each request, and returns what the model is given in their place; nothing of that is
     recorded.
     """
@@ -73,6 +74,7 @@ class ChatModelAgent(Agent):
         name: str,
         description: str = "",
         instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
+        strict_instruction: bool = True,
         model: ChatModel | str | None = None,
         tools: Iterable[Tool | Callable[..., object]] = (),
         sub_agents: Sequence[Agent] = (),
@@ -109,6 +111,7 @@ class ChatModelAgent(Agent):
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
         self.instruction = instruction
+        self.strict_instruction = strict_instruction
         self.model = as_model(model, name)
         self.tools = _as_tools(tools, name, exit_given=exit_tool)
         self.max_iterations = max_iterations
@@ -182,6 +185,11 @@ class ChatModelAgent(Agent):
             if step is not None and step.kind == "tool" and step.name not in tools:
                 return f"agent {self.name!r} has no tool {step.name!r} any more, a call of which waits for an answer. Its tools: {sorted(tools)}."
         return None
+
+    @property
+    def asks_approval(self) -> Sequence[str]:
+        """The names of the tools that somebody has to approve."""
+        return [tool.name for tool in self.tools if tool.needs_approval]
 
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:
         tree: Node | None = getattr(self.setup(node).policy.tools.get(tool_name), "tree", None)

@@ -22,11 +22,11 @@ from ...runtime.data.chat import Message, MessageDelta, ToolCall, new_id
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
-from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, stream_of
+from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
 from ..guardrail import applying, check_all, for_every_agent, last_input, names_before
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
-from .setup import PLACEHOLDER, Setup
+from .setup import PLACEHOLDER, Setup, closest
 from .tool_round import FAILED, RESULT_LAST, Round
 
 if TYPE_CHECKING:
@@ -208,7 +208,14 @@ class React:
     def _fill(self, match: Any) -> str:
         """The session value of that name, if there is one."""
         session, key = self._door.run.session, match.group(1)
-        return str(session[key]) if key in session else str(match.group(0))
+        if key in session:
+            return str(session[key])
+        if self._agent.strict_instruction and key.isidentifier():
+            meant = closest(key, session)
+            if meant is not None:
+                msg = f"agent {self._agent.name!r}: its instruction has {{{key}}}, and there is no session value of that name: is {{{meant}}} meant? "
+                raise UsageError(msg + "If not, give the agent strict_instruction=False: then it stays as it is.", agent=self._agent.name)
+        return str(match.group(0))
 
     async def _ask(self, start: tuple[Message, ...], said: list[Message]) -> Message:
         """One call of the model, with what stands around it."""
@@ -281,7 +288,7 @@ class React:
 
     async def _call(self, request: ModelRequest) -> Message:
         if not self._given.streaming:
-            reply: Message = await self._model.generate(request)
+            reply: Message = await answer_of(self._model, request)
             if isinstance(reply, Message) and reply.usage is not None:
                 self._replies.append(reply)
             return reply

@@ -6,7 +6,8 @@ Owns: the tools with the transfer tool among them, their specs, the transfer ins
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from string import digits
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -24,7 +25,7 @@ from .tool_round import ToolPolicy
 if TYPE_CHECKING:
     from .chat_model_agent import ChatModelAgent
 
-__all__ = ["PLACEHOLDER", "MessageModifier", "Setup"]
+__all__ = ["PLACEHOLDER", "MessageModifier", "Setup", "closest"]
 
 MessageModifier: TypeAlias = Callable[[AgentContext, Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]]
 """What a model is given in place of these messages."""
@@ -94,5 +95,16 @@ class Setup:
         return f"{instruction}\n\n{self.transfers}" if instruction and self.transfers else instruction or self.transfers
 
 
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name for which that one is a slip of the pen, if there is one. Names that differ in their digits alone are meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- needed only where something is wrong
+
+    plain = name.translate(_WITHOUT_DIGITS)
+    found = get_close_matches(name, [other for other in names if other.translate(_WITHOUT_DIGITS) != plain], 1, _CLOSE)
+    return found[0] if found else None
+
+
+_CLOSE: Final = 0.7
+_WITHOUT_DIGITS: Final[Mapping[int, None]] = MappingProxyType(dict.fromkeys(map(ord, digits)))
 _STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
 _NONE: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(dict.fromkeys(_STAGES, ()))

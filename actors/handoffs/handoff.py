@@ -82,6 +82,10 @@ class Handoff:
         """The tool, as the model is told of it."""
         return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema or ensure_strict_json_schema({}), self.strict_json_schema)
 
+    async def is_enabled_for_context(self, context: RunContext, agent: Agent) -> bool:
+        """The same as `enabled`, as the text on handoffs names it."""
+        return await self.enabled(context, agent)
+
     async def enabled(self, context: RunContext, agent: Agent) -> bool:
         """Whether the model is to see it now."""
         if not callable(self.is_enabled):
@@ -92,14 +96,12 @@ class Handoff:
             msg = f"whether the handoff {self.tool_name} is enabled could not be found out: {type(error).__name__}: {text_of(error)}"
             raise HandoffError(msg, agent=agent.name) from error
 
-    async def is_enabled_for_context(self, context: RunContext, agent: Agent) -> bool:
-        """The same as `enabled`, by the name that it has in the Agents SDK's text."""
-        return await self.enabled(context, agent)
-
 
 @overload
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: OnHandoffWithoutInput | None = None,
     input_type: None = None,
@@ -107,8 +109,6 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: Literal[False] = False,
@@ -116,6 +116,8 @@ def handoff(
 @overload
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: OnHandoffWithInput[THandoffInput],
     input_type: type[THandoffInput],
@@ -123,14 +125,14 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: bool = False,
 ) -> Handoff: ...
 def handoff(
     agent: Agent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
     *,
     on_handoff: Callable[..., object] | None = None,
     input_type: object = None,
@@ -138,8 +140,6 @@ def handoff(
     is_enabled: IsEnabled = True,
     tool_name: str | None = None,
     tool_description: str | None = None,
-    tool_name_override: str | None = None,
-    tool_description_override: str | None = None,
     mode: Literal["transfer", "call"] = "transfer",
     nest_handoff_history: bool | None = None,
     pass_input: bool = False,

@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Self, TypeGuard, Unpack
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.tree import Node
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.errors import ModelBehaviorError, UsageError
-from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec
+from ...runtime.models import ChatModel, ModelRequest, ModelSettings, ToolSpec, answer_of
 from ..agent import Agent, AgentOptions
 from ..chat_agent.answer import AnswerForm
 from ..chat_agent.chat_model_agent import ChatModelAgent, as_model
@@ -78,7 +79,7 @@ class _Forced(Agent):
             await door.pause()
         door.invocation.busy += 1
         try:
-            reply = await context.run.model_for_run(self.model).generate(request)
+            reply = await answer_of(context.run.model_for_run(self.model), request)
         finally:
             door.invocation.busy -= 1
         try:
@@ -261,9 +262,9 @@ class PlanExecute(Sequential):
         loop = Loop(name="execute_replan", sub_agents=[executor, replanner], max_iterations=max_iterations)
         super().__init__(name=name, description=description, sub_agents=[planner, loop])
 
-    def check(self, node: object) -> None:
+    def check(self, node: Node) -> None:
         """Raise, when a Runner is made, if one of them cannot play its part."""
-        del node
+        super().check(node)
         if self._problem is not None:
             raise UsageError(self._problem, agent=self.name)
 

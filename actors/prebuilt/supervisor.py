@@ -83,6 +83,10 @@ class Supervisor(Agent):
     def on_disallow_transfer_to_parent(self) -> None:
         self.supervisor.on_disallow_transfer_to_parent()
 
+    @property
+    def asks_approval(self) -> Sequence[str]:
+        return getattr(self.supervisor, "asks_approval", ())
+
     def check(self, node: object) -> None:
         """What the supervisor checks of itself in that place."""
         check = getattr(self.supervisor, "check", None)

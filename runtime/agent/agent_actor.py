@@ -168,7 +168,13 @@ class AgentActor(Actor):
 
 def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> Any:
     """The agent's async generator. Raises if `run` is something else."""
-    stream = agent.run(given, context)
+    try:
+        stream = agent.run(given, context)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise  # it comes from further down
+        msg = f"{type(agent).__name__}.run() of agent {agent.name!r} cannot be called: {error}. Write `async def run(self, input, context)` with a `yield`."
+        raise UsageError(msg, agent=agent.name) from error
     if type(stream) is AsyncGeneratorType:
         return stream
     if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):

@@ -225,10 +225,7 @@ def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
 
 
 def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]) -> Node:
-    if not isinstance(getattr(agent, "name", None), str) or not hasattr(agent, "run"):
-        where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
-        msg = f"{agent!r}{where} is no agent: give a ChatModelAgent, a workflow, or your own subclass of Agent."
-        raise UsageError(msg)
+    _check_definition(agent, parent)
     if any(agent is other for other in above):
         circle = " -> ".join(other.name for other in (*above[next(i for i, other in enumerate(above) if other is agent) :], agent))
         msg = f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to a parent, no sub-agent is needed."
@@ -248,6 +245,28 @@ def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]
         targets.append(parent)
     node.targets = tuple(targets)
     return node
+
+
+_PARTS: Final = ("description", "sub_agents", "disallow_transfer_to_parent", "history", "hooks", "on_failure", "allows_transfer", "wrapped", "unique_children")
+
+
+def _check_definition(agent: Definition, parent: Node | None) -> None:
+    """Raise, if that is no agent, or lacks what all agents have."""
+    where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
+    instead = "give a ChatModelAgent, a workflow, or your own subclass of Agent."
+    if isinstance(agent, type):
+        msg = f"{agent!r}{where} is no agent, but a class: write {agent.__name__}(...)."
+        raise UsageError(msg)
+    if not hasattr(agent, "run"):
+        msg = f"{agent!r}{where} is no agent: {instead}"
+        raise UsageError(msg)
+    if not isinstance(getattr(agent, "name", None), str):
+        msg = f"{agent!r}{where} is no agent, for it has no name: {instead} One with an __init__ of its own calls super().__init__(name=...)."
+        raise UsageError(msg)
+    if missing := [part for part in _PARTS if not hasattr(agent, part)]:
+        what = f"a {type(agent).__name__}, which has no {', '.join(missing)}"
+        msg = f"agent {agent.name!r}{where} is {what}: derive it from understudy.actors.Agent, and call super().__init__(name=...)."
+        raise UsageError(msg, agent=agent.name)
 
 
 def _check_names(root: Node) -> None:

@@ -27,7 +27,7 @@ from .openai_responses import OpenAIResponsesModel
 from .protocol import ChatModel, ModelRequest, ModelSettings, OutputSchema, StreamingModel, StreamItem, ToolChoice, ToolSpec
 from .retry import RetryModel
 from .scripted import ScriptedModel, ToolCalls
-from .streaming import model_for_run, stream_of
+from .streaming import answer_of, model_for_run, stream_of
 
 __all__ = [
     "ChatModel",
@@ -47,6 +47,7 @@ __all__ = [
     "ToolCalls",
     "ToolChoice",
     "ToolSpec",
+    "answer_of",
     "model_for_run",
     "model_from_env",
     "stream_of",

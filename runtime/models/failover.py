@@ -16,7 +16,7 @@ from ..errors import ModelError, ModelRetry, UsageError
 from ..maybe_await import maybe_await
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
-from .streaming import model_for_run, stream_of
+from .streaming import answer_of, model_for_run, stream_of
 
 __all__ = ["FailoverModel", "ShouldFailover"]
 
@@ -59,7 +59,7 @@ class FailoverModel:
         failed: list[tuple[int, Exception]] = []
         for index in self._order():
             try:
-                reply = await self._models[index].generate(request)
+                reply = await answer_of(self._models[index], request)
             except Exception as error:
                 failed.append((index, error))
                 if not await self._goes_on(failed):

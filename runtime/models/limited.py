@@ -13,7 +13,7 @@ from ..data.chat import Message
 from ..errors import UsageError
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .rate import RateLimiter
-from .streaming import model_for_run, stream_of
+from .streaming import answer_of, model_for_run, stream_of
 
 __all__ = ["LimitedModel"]
 
@@ -82,7 +82,7 @@ class LimitedModel:
         await self._limiter.acquire(reckoned)
         more = 0.0
         try:
-            reply = await self._model.generate(request)
+            reply = await answer_of(self._model, request)
             more = _difference(reply, reckoned)
         finally:
             self._limiter.release(more)

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from ..errors import ModelError
 from .openai_errors import event_error, model_errors
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ __all__ = ["DONE", "EventDecoder", "read"]
 DONE: Final = object()
 """What comes after the last event, if the provider says that it was the last."""
 
+_OF_EVENTS: Final = (b"data:", b"event:", b":", b"id:", b"retry:")
+_MOST_OF_A_HEAD: Final = 200
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 _SECONDS_TO_THE_END: Final = 0.1
 _WINDING_DOWN: Final = 1000
@@ -34,11 +37,15 @@ class EventDecoder:
     def __init__(self) -> None:
         self._rest = b""
         self._data: list[bytes] = []
+        self.head: bytes | None = b""
+        """What the stream begins with, as long as no line of it is one of a stream of events."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         events: list[bytes] = []
         # A carriage return at the end may be half of a line end: it waits there.
         *lines, self._rest = _LINE_END.split(self._rest + chunk)
+        if self.head is not None:
+            self.head = None if any(line.startswith(_OF_EVENTS) for line in lines) else (self.head + chunk)[:_MOST_OF_A_HEAD]
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
@@ -60,6 +67,7 @@ async def read(stream: AsyncIterator[object], who: str) -> AsyncGenerator[object
                 try:
                     piece = await anext(pieces)
                 except StopAsyncIteration:
+                    _check_head(decoder, who)
                     return
                 items = _decoded(decoder.feed(piece), who) if own is not None and isinstance(piece, bytes) else [piece]
             for item in items:
@@ -76,6 +84,14 @@ async def read(stream: AsyncIterator[object], who: str) -> AsyncGenerator[object
         raise
     finally:
         await _close(stream)
+
+
+def _check_head(decoder: EventDecoder, who: str) -> None:
+    """Raise, if what has ended is no stream of events at all, but a page."""
+    head = (decoder.head or b"").strip()
+    if head and not head.startswith(_OF_EVENTS):
+        msg = f"{who}: the provider's answer is no stream of events, but {head.decode(errors='replace')!r}. Check the base_url."
+        raise ModelError(msg, kind="malformed", retryable=True)
 
 
 def _is_plain(stream: object) -> TypeGuard[AsyncStream[object]]:

@@ -17,7 +17,7 @@ from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from ..maybe_await import maybe_await
 from .protocol import ChatModel, ModelRequest, StreamItem
-from .streaming import model_for_run, stream_of
+from .streaming import answer_of, model_for_run, stream_of
 
 __all__ = ["RetryModel", "ShouldRetry", "usage_of"]
 
@@ -72,7 +72,7 @@ class RetryModel:
         for attempt in range(self._max_retries + 1):
             outcome: Message | Exception
             try:
-                outcome = await self._model.generate(request)
+                outcome = await answer_of(self._model, request)
             except Exception as error:  # noqa: BLE001 -- judged below, and raised unless it is to be tried again
                 outcome = error
             spent = _added(spent, outcome)

@@ -1,15 +1,19 @@
 """What wrappers of models have in common: how a model that may or may not be able to stream is streamed, and how it is made ready for one run.
 
-Owns: these two. Nothing here decides what happens when a model fails.
+Owns: these, and that both ways of asking a model are asynchronous. Nothing here decides what happens when a model fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from types import CoroutineType
 
+from ..data.chat import Message
+from ..errors import UsageError
 from .protocol import ChatModel, ModelRequest, StreamItem
 
-__all__ = ["model_for_run", "stream_of"]
+__all__ = ["answer_of", "model_for_run", "stream_of"]
 
 
 def model_for_run(model: ChatModel) -> ChatModel:
@@ -19,13 +23,27 @@ def model_for_run(model: ChatModel) -> ChatModel:
     return view
 
 
+def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
+    """The model's reply, to be awaited. Raises, if its `generate` is no coroutine function: it would keep everybody else on the loop from their turn."""
+    reply: object = model.generate(request)
+    if type(reply) is CoroutineType or inspect.isawaitable(reply):
+        return reply
+    msg = f"the model {model!r}: its generate() is a plain function, and returned {reply!r}: write `async def generate(self, request)`."
+    raise UsageError(msg + " Where it calls code that blocks: `return await asyncio.to_thread(...)`.")
+
+
 async def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
     """What the model streams; if it cannot stream, its whole reply as the only item. Closing this closes the model's stream."""
     stream = getattr(model, "stream", None)
     if stream is None:
-        yield await model.generate(request)
+        yield await answer_of(model, request)
         return
     items: AsyncIterator[StreamItem] = stream(request)
+    if not hasattr(items, "__aiter__"):
+        if inspect.iscoroutine(items):
+            items.close()
+        msg = f"the model {model!r}: its stream() returned {items!r}: write `async def stream(self, request)` with `yield`, or leave it out."
+        raise UsageError(msg)
     try:
         async for item in items:
             yield item

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
@@ -32,11 +33,11 @@ class Events:
 
     __slots__ = ("_abandon", "_door", "_ended", "_here", "_record")
 
-    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Abandon) -> None:
+    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Abandon, replayed: Iterable[AgentEvent] = ()) -> None:
         self._record = record
         self._door = door
         self._abandon = abandon  # called if the consumer leaves before the end; it keeps the run alive
-        self._here: deque[AgentEvent] = deque()
+        self._here: deque[AgentEvent] = deque(replayed)
         self._ended = False
 
     def __aiter__(self) -> Events:
@@ -111,7 +112,7 @@ class Events:
         return bool(taken)
 
     def _end(self) -> None:
-        self._ended = True
+        self._ended = self._record.stream.was_read = True
         self._record.check()
 
     async def aclose(self) -> None:

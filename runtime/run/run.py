@@ -250,7 +250,10 @@ class Run:
 
     def _events(self) -> Events:
         door = self._door()
-        if self._record.stream.is_discarded:
+        stream, result = self._record.stream, self._record.result
+        if result is not None and self._iterated and (stream.was_read or stream.is_discarded):
+            return Events(self._record, door, self._abandon, result.events)  # once more, but for the pieces of messages
+        if stream.is_discarded:
             msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
             raise UsageError(msg, run=self.id)
         self._iterated = True

@@ -21,13 +21,14 @@ _NOTHING: Final[tuple[AgentEvent, ...]] = ()
 class EventStream:
     """A pipe with one end for the run and one for whoever looks on."""
 
-    __slots__ = ("_buffer", "_capacity", "_ended", "_never_waits", "_open", "_reader", "_room")
+    __slots__ = ("_buffer", "_capacity", "_ended", "_never_waits", "_open", "_reader", "_room", "was_read")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
         self._open = True  # whether what is put is kept for somebody
         self._ended = False
+        self.was_read = False  # whether its consumer has come to the end
         self._never_waits = False  # whether what its consumer does not take in time is dropped
         self._reader: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None

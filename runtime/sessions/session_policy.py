@@ -15,7 +15,7 @@ from ..agent.run_context import RunContext
 from ..data.chat import Message, Usage
 from ..errors import ModelBehaviorError, UsageError
 from ..maybe_await import maybe_await
-from ..models import ChatModel, ModelRequest
+from ..models import ChatModel, ModelRequest, answer_of
 
 __all__ = ["Bounded", "KeepLast", "SessionPolicy", "SessionPolicyLike", "Summarize", "as_policy", "keep_last", "summarize"]
 
@@ -176,7 +176,7 @@ class Summarize:
         return data.clone(input_history=(summary, *said[cut:]), pre_handoff_items=())
 
     async def _asked(self, messages: Sequence[Message], prompt: str, what: str) -> Message:
-        reply = await self._model.generate(ModelRequest((*messages, Message.user(self._prompt or prompt))))
+        reply = await answer_of(self._model, ModelRequest((*messages, Message.user(self._prompt or prompt))))
         if not isinstance(reply, Message) or not reply.text:
             msg = f"the model {self._model!r}, which was to summarize {what}, returned {reply!r}: it has to return an assistant message with a text."
             raise ModelBehaviorError(msg)

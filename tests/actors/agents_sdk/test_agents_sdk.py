@@ -118,3 +118,18 @@ def test_without_a_model_a_key_is_enough(values, model, monkeypatch, tmp_path):
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert repr(model)[1:-1] in repr(sdk.Agent(name="A").model)
+
+
+def test_the_types_of_callbacks_have_their_names():
+    def noted(context: sdk.RunContextWrapper) -> None: ...
+
+    callback: sdk.OnHandoffWithoutInput = noted
+    assert sdk.handoff(agent("B"), on_handoff=callback).tool_name == "transfer_to_b"
+    assert sdk.OnHandoffWithInput[dict]
+    assert sdk.THandoffInput.__name__ == "THandoffInput"
+
+
+@pytest.mark.parametrize("enabled", [True, False, lambda context, whose: False])
+def test_whether_a_handoff_is_enabled_can_be_asked(run, enabled):
+    made = sdk.handoff(agent("B"), is_enabled=enabled)
+    assert run(made.is_enabled_for_context(None, agent("A"))) is (enabled is True)

@@ -3,7 +3,7 @@
 import pytest
 
 from understudy.actors import ChatModelAgent, Sequential
-from understudy.runtime import Message, Runner, ScriptedModel
+from understudy.runtime import Message, Runner, ScriptedModel, UsageError
 
 
 def filled(instruction, values):
@@ -63,3 +63,20 @@ def test_user_messages_are_not_filled_in():
     agent = ChatModelAgent(name="A", instruction="For {user}.", model=ScriptedModel(["ok"]))
     Runner(agent).query("What is {user}?", session_values={"user": "Ann"}).result()
     assert agent.model.requests[0].messages[1] == Message.user("What is {user}?")
+
+
+@pytest.mark.parametrize(("written", "values"), [("nmae", ["name"]), ("usr", ["user", "found"]), ("sesion_id", ["session_id"])])
+def test_a_slip_of_the_pen_is_an_error_that_says_what_is_meant(written, values):
+    with pytest.raises(UsageError, match=rf"'A'.*\{{{written}\}}.*\{{{values[0]}\}}.*strict_instruction=False"):
+        filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann"))
+
+
+@pytest.mark.parametrize(("written", "values"), [("user_2", ["user_1"]), ("language", ["user"]), ("x", ["y"]), ("user.nam", ["user.name"])])
+def test_what_is_like_no_value_stays_as_it_is(written, values):
+    assert filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann")) == f"For {{{written}}}."
+
+
+def test_braces_may_be_meant_as_they_are():
+    agent = ChatModelAgent(name="A", instruction="For {nmae}.", strict_instruction=False, model=ScriptedModel(["ok"]))
+    Runner(agent).query("q", session_values={"name": "Ann"}).result().raise_for_error()
+    assert agent.model.requests[0].messages[0].text == "For {nmae}."

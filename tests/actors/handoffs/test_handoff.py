@@ -67,6 +67,11 @@ def test_name_and_description_may_be_given_in_either_spelling(options):
     assert (made.tool_name, made.tool_description, made.agent_name) == ("escalate", "Up.", "B")
 
 
+def test_name_and_description_may_stand_behind_the_agent():
+    made = handoff(chat("B"), "escalate", "Up.")
+    assert (made.tool_name, made.tool_description, made.agent_name) == ("escalate", "Up.", "B")
+
+
 def test_an_empty_description_is_one():
     assert handoff(chat("B"), tool_description="").tool_description == ""
 

@@ -11,6 +11,7 @@ from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models.openai_events import EventDecoder
+from understudy.runtime.models.openai_responses import OpenAIResponsesModel
 from understudy.runtime.models.tool_call_deltas import ToolCallMerger
 
 
@@ -225,5 +226,20 @@ def test_a_stream_that_is_cancelled_hangs_up(run, ask, collect, chat_at):
             with pytest.raises(asyncio.CancelledError):
                 await task
             await asyncio.wait_for(server.seen[0].gone.wait(), 5)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["chat", "responses"])
+@pytest.mark.parametrize("body", [b"<!doctype html>\n<html>hello</html>", b'{"message": "hello"}\n'])
+def test_an_answer_that_is_no_stream_says_to_check_the_address(run, ask, collect, chat_at, kind, body):
+    async def main():
+        async def page(one):
+            await one.answer(body, 200, "text/html")
+
+        async with wire.WireServer(page) as server:
+            model = chat_at(server) if kind == "chat" else OpenAIResponsesModel("m", api_key="k", base_url=server.url)
+            with pytest.raises(ModelError, match=r"no stream of events.*hello.*base_url"):
+                await collect(model.stream(ask()))
 
     run(main())
