@@ -22,6 +22,8 @@ class TurnOptions(TypedDict, total=False):
     options: OptionsLike
     streaming: bool | None
     timeout: float | None
+    run_id: str | None
+    detached: bool
     context: object
 
 
