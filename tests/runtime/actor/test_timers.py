@@ -245,7 +245,7 @@ def test_they_need_no_room_in_a_bounded_mailbox(run, gate):
             await asyncio.sleep(0)
         assert got == ["full", "tick", "last"]
 
-    acting(run, ThreadActor, story, gate, mailbox=MailboxSettings(capacity=1))
+    acting(run, ThreadActor, story, gate, mailbox=MailboxSettings(capacity=1, overflow="block"))
 
 
 def test_one_that_is_lost_with_its_actor_is_no_dead_letter(run, gate):
