@@ -18,6 +18,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     sessions                            one conversation over many runs: log, policy, turn
     run                                 one run: supervisor, casting, event log, cancelling, its front
     session, runner                     the two doors: `Session`, `Runner`
+    a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
 
 It must never import `understudy.actors`.
 """
