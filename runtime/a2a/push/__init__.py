@@ -1,0 +1,1 @@
+"""Push notifications. It must never"""

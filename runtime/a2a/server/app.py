@@ -1,0 +1,139 @@
+"""An agent as an ASGI app that speaks Agent2Agent.
+
+Owns: how the parts of a server are put together, and their life: the system of actors begins with the app's lifespan, or with the first request where the app
+is mounted in another one, and ends with the lifespan. It must never bind to an address, but for gRPC's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount, Route
+
+from .call_context import CallContextBuilder
+from .card import extended_card, signer_of, with_address
+from .gate import Gate
+from .request_handler import Handler
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from ..push.configs import PushConfigs
+    from ..tasks.owner import Owner
+    from ..tasks.service import TaskService
+    from .auth import Authenticator
+    from .settings import AgentCardSettings
+
+__all__ = ["A2AApp"]
+
+_MOST_ADDRESSES = 64
+
+
+class A2AApp:
+    """The app. It mounts in FastAPI and Starlette; give those `lifespan=app.lifespan`, so that it ends with them."""
+
+    def __init__(
+        self,
+        card: pb.AgentCard,
+        settings: AgentCardSettings,
+        auth: Authenticator | None,
+        serve: Callable[[], Any],
+        configs: PushConfigs | None,
+        *,
+        handler_path: str,
+        max_body: int,
+    ) -> None:
+        self._card = card
+        self._settings = settings
+        self._serve = serve  # an async context manager, in which a service is there
+        self._service: TaskService | None = None
+        self._starting: asyncio.Lock | None = None
+        self._held: Any = None
+        self._path = "/" + handler_path.strip("/")
+        self._signer = signer_of(settings)
+        self._cards: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        self._address = settings.url.rstrip("/") + ("" if self._path == "/" else self._path) if settings.url else None
+        extended = self._extended if settings.extended is not None else None
+        self.handler = Handler(self.service, card, extended, configs)
+        routes = self._routes()
+        self._app = Starlette(routes=routes, lifespan=self.lifespan)
+        self._gate = Gate(self._app, auth, max_body, self._is_public)
+
+    def __repr__(self) -> str:
+        return f"<A2AApp of {self._card.name!r}>"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._gate(scope, receive, send)
+
+    # --- life ---
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
+        """The server's life: what is at work when it ends is left for the next one, if the store outlives it."""
+        held = self._serve()
+        self._service = await held.__aenter__()
+        try:
+            yield
+        finally:
+            self._service = None
+            await held.__aexit__(None, None, None)
+
+    async def service(self) -> TaskService:
+        """The service: begun by the first request, where the app has no lifespan of its own."""
+        if self._service is None or self._service.system.loop.is_closed():
+            if self._starting is None or self._service is not None:
+                self._starting = asyncio.Lock()
+            async with self._starting:
+                if self._service is None or self._service.system.loop.is_closed():
+                    self._held = self._serve()
+                    self._service = await self._held.__aenter__()
+        return self._service
+
+    async def aclose(self) -> None:
+        """End what the first request has begun, where the app has no lifespan of its own."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._service = None
+            await held.__aexit__(None, None, None)
+
+    # --- routes ---
+
+    def _routes(self) -> list[BaseRoute]:
+        builder, path = CallContextBuilder(), self._path
+        routes: list[BaseRoute] = [Route(AGENT_CARD_WELL_KNOWN_PATH, self._show_card, methods=["GET"])]
+        if path != "/":
+            routes.append(Route(path + AGENT_CARD_WELL_KNOWN_PATH, self._show_card, methods=["GET"]))
+        for url in {path, path.rstrip("/") + "/"}:
+            routes += create_jsonrpc_routes(self.handler, url, builder, enable_v0_3_compat=True)
+        rest = create_rest_routes(self.handler, builder, enable_v0_3_compat=True)
+        return [*routes, *(rest if path == "/" else [Mount(path, routes=rest)])]
+
+    def _is_public(self, path: str) -> bool:
+        return path.endswith(AGENT_CARD_WELL_KNOWN_PATH)
+
+    async def _show_card(self, request: Request) -> Response:
+        """The public card, with the address at which it was asked for, if none is given."""
+        address = self._address or str(request.base_url).rstrip("/") + ("" if self._path == "/" else self._path)
+        show = self._cards.get(address)
+        if show is None:
+            if len(self._cards) >= _MOST_ADDRESSES:
+                self._cards.clear()
+            route = create_agent_card_routes(self._signed(with_address(self._card, address)), cache_control="public, max-age=60")[0]
+            show = self._cards[address] = route.endpoint
+        return await show(request)
+
+    def _signed(self, card: pb.AgentCard) -> pb.AgentCard:
+        return card if self._signer is None else self._signer(card)
+
+    def _extended(self, _owner: Owner) -> pb.AgentCard:
+        card = extended_card(self._card, self._settings)
+        return self._signed(with_address(card, self._address) if self._address else card)
