@@ -17,6 +17,7 @@ from .data.message import A2AMessage, A2ARole, MessageLike
 from .data.parts import A2APart, DataPart, FilePart, PartLike, PartsLike, TextPart
 from .data.stream_events import StreamEvent, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
 from .data.task import Artifact, Task, TaskState, TaskStatus
+from .push.policy import WebhookPolicy
 from .server.auth import ApiKeys, Authenticator, BearerTokens, Principal
 from .server.settings import AgentCardSettings, SkillSettings
 from .serving import a2a_app
@@ -53,5 +54,6 @@ __all__ = [
     "TaskStatus",
     "TaskStatusUpdateEvent",
     "TextPart",
+    "WebhookPolicy",
     "a2a_app",
 ]

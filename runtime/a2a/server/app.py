@@ -51,6 +51,7 @@ class A2AApp:
         *,
         handler_path: str,
         max_body: int,
+        grpc: str | None = None,
     ) -> None:
         self._card = card
         self._settings = settings
@@ -66,6 +67,11 @@ class A2AApp:
         self.handler = Handler(self.service, card, extended, configs)
         routes = self._routes()
         self._app = Starlette(routes=routes, lifespan=self.lifespan)
+        self._grpc = None
+        if grpc is not None:
+            from .grpc_server import GrpcServer  # noqa: PLC0415 -- it imports the extra
+
+            self._grpc = GrpcServer(self.handler, grpc, auth, max_body)
         self._gate = Gate(self._app, auth, max_body, self._is_public)
 
     def __repr__(self) -> str:
@@ -82,8 +88,13 @@ class A2AApp:
         held = self._serve()
         self._service = await held.__aenter__()
         try:
+            if self._grpc is not None:
+                self._card.supported_interfaces[0].url = await self._grpc.start()
+                self._cards.clear()
             yield
         finally:
+            if self._grpc is not None:
+                await self._grpc.stop()
             self._service = None
             await held.__aexit__(None, None, None)
 
@@ -136,4 +147,5 @@ class A2AApp:
 
     def _extended(self, _owner: Owner) -> pb.AgentCard:
         card = extended_card(self._card, self._settings)
-        return self._signed(with_address(card, self._address) if self._address else card)
+        address = self._address or next(iter(self._cards), None)  # where the card was last asked for
+        return self._signed(with_address(card, address) if address else card)

@@ -6,6 +6,7 @@ Owns: what follows from the parameters of `a2a_app`: the runner, the store, the 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,9 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...durability.store_access import StoreAccess
+from ...errors import UsageError
 from ...runner import Runner
 from ...stores import MemoryStore
 from ...system.system import ActorSystem
+from ..sdk import need_sdk
+from ..push.configs import PushConfigs
+from ..push.outbox import Outbox
+from ..push.policy import WebhookPolicy
+from ..push.secrets import Secrets
+from ..push.sender import WebhookSender
 from ..tasks.agent_player import AgentHooksOfUser, AgentPlayer
 from ..tasks.asks import Continue, Say
 from ..tasks.keys import TaskKeys
@@ -31,13 +39,12 @@ if TYPE_CHECKING:
     from ..data.message import A2AMessage
     from ..data.stream_events import StreamEvent
     from ..data.task import Task
-    from ..push.policy import WebhookPolicy
     from ..tasks.task_log import TaskLog
     from ..tasks.turn import Player
     from .auth import Authenticator
     from .settings import AgentCardSettings
 
-__all__ = ["Serving", "make_app"]
+__all__ = ["Serving", "is_loopback", "make_app"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class Serving:
 def make_app(serving: Serving) -> A2AApp:
     """The app."""
     agent = serving.agent.agent if isinstance(serving.agent, Runner) else serving.agent
+    _check_grpc(serving)
     card = make_card(agent, serving.card, serving.auth, serving.extensions, serving.grpc)
     store = serving.store
     if store is None:
@@ -80,6 +88,9 @@ def make_app(serving: Serving) -> A2AApp:
         _runner_in(serving, store, None, is_lasting=is_lasting)  # what is wrong with the agent is said now
     keys = TaskKeys(agent.name if agent is not None else card.name)
 
+    policy = serving.webhooks or WebhookPolicy()
+    configs = PushConfigs(policy, Secrets(policy.secret_key, is_lasting=is_lasting)) if serving.card.push_notifications else None
+
     @asynccontextmanager
     async def serve() -> AsyncIterator[TaskService]:
         async with AsyncExitStack() as stack:
@@ -90,9 +101,44 @@ def make_app(serving: Serving) -> A2AApp:
                 stack.push_async_callback(system.stop)
             runner = _runner_in(serving, store, system, is_lasting=is_lasting) if agent is not None else None
             service = TaskService(system, access, keys, _settings(serving, runner))
+            if configs is not None:
+                sender = WebhookSender(policy, configs.secrets)
+                stack.push_async_callback(sender.aclose)
+                service.outbox = Outbox(service, configs, sender)
+                looking = service.run_task(service.outbox.look_for_all(), "looks for webhooks to call")
+                stack.push_async_callback(_ended, looking)
             yield service
 
-    return A2AApp(card, serving.card, serving.auth, serve, None, handler_path=serving.handler_path, max_body=serving.max_body)
+    return A2AApp(card, serving.card, serving.auth, serve, configs, handler_path=serving.handler_path, max_body=serving.max_body, grpc=serving.grpc)
+
+
+def _check_grpc(serving: Serving) -> None:
+    """Without authentication only this machine may ask, unless the user has said otherwise."""
+    if serving.grpc is None:
+        return
+    need_sdk("a2a_app(grpc=...)", "grpc")
+    host, colon, port = serving.grpc.rpartition(":")
+    if not colon or not port.isdigit():
+        msg = f"a2a_app(grpc={serving.grpc!r}): give a host and a port, such as '127.0.0.1:50051'."
+        raise UsageError(msg)
+    if serving.auth is None and not serving.allow_anonymous and not is_loopback(host):
+        msg = f"a2a_app(grpc={serving.grpc!r}): without auth=, everybody who reaches that address could use the agent. Give auth=, or allow_anonymous=True."
+        raise UsageError(msg)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
 
 
 def _runner_in(serving: Serving, store: Store, system: ActorSystem | None, *, is_lasting: bool) -> Runner:

@@ -95,6 +95,11 @@ class Handler(RequestHandler):
             if self._configs is None:
                 raise PushNotificationNotSupportedError
             config = await self._configs.checked(params.configuration.task_push_notification_config)
+            if task_id := params.message.task_id:
+                service = await self._service()
+                await service.find(task_id, owner)
+                await self._configs.create(service, task_id, config)
+                config = None
         metadata = params.metadata if params.HasField("metadata") else None
         return Say(params.message, owner, metadata, extensions=extensions, config=config, **how)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...system.system import ActorSystem
     from ..data.stream_events import StreamEvent
     from ..data.task import Task
+    from ..push.outbox import Outbox
     from .owner import Owner
     from .subscription import Subscription
     from .turn import Player
@@ -78,7 +79,7 @@ class TaskService:
         self._settings = settings
         self._doors: dict[str, _Door] = {}
         self.keeps_pieces = not access.answers_at_once
-        self.outbox: Any = None
+        self.outbox: Outbox | None = None
 
     def now(self) -> float:
         return self.system.clock.time()

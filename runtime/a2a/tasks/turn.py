@@ -149,6 +149,8 @@ class Turn:
             raise UnsupportedOperationError(f"Task {log.task.id} has been removed.")
         self.log = fresh
         await lease.commit([Put(self._work_key, b"1")])
+        if service.outbox is not None:
+            await service.outbox.prepare(log.task.id)
 
     async def _show_in_time(self, ask: Say) -> None:
         """The task is shown when it has said something that is no plain message, or when its client has waited long enough for that."""
