@@ -48,8 +48,8 @@ def a2a_app(
     run_options: Callable[[Task, A2AMessage, dict[str, object]], OptionsLike] | None = None,
     history: Callable[[Sequence[A2AMessage]], Sequence[Message]] | None = None,
     resume: Asked | None = None,
-    keep_seconds: float | None = None,
-    keep_tasks: int | None = None,
+    keep_seconds: float = 7 * 86_400.0,
+    keep_tasks: int = 100_000,
     allow_anonymous: bool = False,
 ) -> A2AApp:
     """An ASGI app that serves the agent over Agent2Agent: JSON-RPC and HTTP+JSON below `handler_path`, for clients of 1.0 and 0.3.
@@ -58,7 +58,7 @@ def a2a_app(
 
     Tasks are in the store, and outlive the process if it does: those that were at work are continued, or have failed with it. `handlers` plays in place of an
     agent: an object with `async def message(request)`, `stream(request, writer)` and `cancel(request)`, of which one of the first two is enough. `keep_seconds`
-    and `keep_tasks` bound for how long, and how many, ended tasks are kept.
+    and `keep_tasks` say for how long, and how many, tasks at rest are kept.
     """
     need_sdk("a2a_app()", "sse_starlette")
     from .server.making import Serving, make_app  # noqa: PLC0415 -- it imports the SDK
@@ -67,6 +67,9 @@ def a2a_app(
         raise UsageError("a2a_app: give an agent (or a Runner), or handlers=, and not both.")
     if agent is not None and not isinstance(agent, Runner) and not callable(getattr(agent, "run", None)):
         msg = f"a2a_app({agent!r}): give an agent, or a Runner of one."
+        raise UsageError(msg)
+    if not keep_seconds > 0 or keep_tasks < 1:
+        msg = f"a2a_app(keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}): give a number of seconds above 0, and 1 or more tasks."
         raise UsageError(msg)
     if auth is not None and not isinstance(auth, Authenticator):
         auth = Authenticator(auth)

@@ -1,6 +1,6 @@
 """An agent that does what the compatibility kit's message ids ask for, served by the public API: what the kit is run against, and what tests hold it to.
 
-    python -m tests.programs.a2a_conformance_server [--port 9999] [--grpc-port 50051] [--bare]
+python -m tests.programs.a2a_conformance_server [--port 9999] [--grpc-port 50051] [--bare]
 """
 
 import argparse
@@ -11,18 +11,7 @@ import uvicorn
 
 from understudy.actors import Agent
 from understudy.runtime import AgentEvent, CustomAction
-from understudy.runtime.a2a import (
-    AgentCardSettings,
-    ArtifactUpdate,
-    DataPart,
-    FilePart,
-    Reject,
-    Reply,
-    SkillSettings,
-    Status,
-    WebhookPolicy,
-    a2a_app,
-)
+from understudy.runtime.a2a import AgentCardSettings, ArtifactUpdate, DataPart, FilePart, Reject, Reply, SkillSettings, Status, WebhookPolicy, a2a_app
 
 WORKING_SECONDS = 8.0
 

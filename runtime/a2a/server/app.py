@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_0_3, VERSION_HEADER
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
 
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["A2AApp"]
 
-_MOST_ADDRESSES = 64
+_MOST_ADDRESSES: Final = 64
+_FORMER_PATH: Final = "/.well-known/agent.json"
+"""Where clients of former versions look for the card."""
 
 
 class A2AApp:
@@ -61,7 +64,8 @@ class A2AApp:
         self._held: Any = None
         self._path = "/" + handler_path.strip("/")
         self._signer = signer_of(settings)
-        self._cards: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        self._made_at = formatdate(usegmt=True)
+        self._cards: dict[tuple[str, bool], Callable[[Request], Awaitable[Response]]] = {}
         self._address = settings.url.rstrip("/") + ("" if self._path == "/" else self._path) if settings.url else None
         extended = self._extended if settings.extended is not None else None
         self.handler = Handler(self.service, card, extended, configs)
@@ -72,7 +76,7 @@ class A2AApp:
             from .grpc_server import GrpcServer  # noqa: PLC0415 -- it imports the extra
 
             self._grpc = GrpcServer(self.handler, grpc, auth, max_body)
-        self._gate = Gate(self._app, auth, max_body, self._is_public)
+        self._gate = Gate(self._app, auth, max_body, self._is_public, self._is_rpc)
 
     def __repr__(self) -> str:
         return f"<A2AApp of {self._card.name!r}>"
@@ -120,32 +124,39 @@ class A2AApp:
 
     def _routes(self) -> list[BaseRoute]:
         builder, path = CallContextBuilder(), self._path
-        routes: list[BaseRoute] = [Route(AGENT_CARD_WELL_KNOWN_PATH, self._show_card, methods=["GET"])]
-        if path != "/":
-            routes.append(Route(path + AGENT_CARD_WELL_KNOWN_PATH, self._show_card, methods=["GET"]))
+        places = {place + known for place in ("", path.rstrip("/")) for known in (AGENT_CARD_WELL_KNOWN_PATH, _FORMER_PATH)}
+        routes: list[BaseRoute] = [Route(place, self._show_card, methods=["GET"]) for place in sorted(places)]
         for url in {path, path.rstrip("/") + "/"}:
             routes += create_jsonrpc_routes(self.handler, url, builder, enable_v0_3_compat=True)
         rest = create_rest_routes(self.handler, builder, enable_v0_3_compat=True)
         return [*routes, *(rest if path == "/" else [Mount(path, routes=rest)])]
 
     def _is_public(self, path: str) -> bool:
-        return path.endswith(AGENT_CARD_WELL_KNOWN_PATH)
+        return path.endswith((AGENT_CARD_WELL_KNOWN_PATH, _FORMER_PATH))
+
+    def _is_rpc(self, path: str) -> bool:
+        return path.rstrip("/") == self._path.rstrip("/")
 
     async def _show_card(self, request: Request) -> Response:
         """The public card, with the address at which it was asked for, if none is given."""
         address = self._address or str(request.base_url).rstrip("/") + ("" if self._path == "/" else self._path)
-        show = self._cards.get(address)
+        # What 0.3 needs beside is not in the schema of 1.0: only its clients get it.
+        former = request.url.path.endswith(_FORMER_PATH) or request.headers.get(VERSION_HEADER, "").startswith(PROTOCOL_VERSION_0_3)
+        show = self._cards.get((address, former))
         if show is None:
             if len(self._cards) >= _MOST_ADDRESSES:
                 self._cards.clear()
-            route = create_agent_card_routes(self._signed(with_address(self._card, address)), cache_control="public, max-age=60")[0]
-            show = self._cards[address] = route.endpoint
-        return await show(request)
+            card = self._signed(with_address(self._card, address, former=former))
+            show = self._cards[address, former] = create_agent_card_routes(card, cache_control="public, max-age=60")[0].endpoint
+        response = await show(request)
+        response.headers["Last-Modified"] = self._made_at
+        response.headers["Vary"] = VERSION_HEADER
+        return response
 
     def _signed(self, card: pb.AgentCard) -> pb.AgentCard:
         return card if self._signer is None else self._signer(card)
 
     def _extended(self, _owner: Owner) -> pb.AgentCard:
         card = extended_card(self._card, self._settings)
-        address = self._address or next(iter(self._cards), None)  # where the card was last asked for
+        address = self._address or next((known for known, _ in self._cards), None)  # where the card was last asked for
         return self._signed(with_address(card, address) if address else card)

@@ -76,13 +76,13 @@ def _skill(skill: SkillSettings) -> pb.AgentSkill:
     )
 
 
-def with_address(card: pb.AgentCard, url: str) -> pb.AgentCard:
-    """The card of a server at that address."""
+def with_address(card: pb.AgentCard, url: str, *, former: bool = False) -> pb.AgentCard:
+    """The card of a server at that address; with where clients of 0.3 ask, if it is for one of these."""
     found = pb.AgentCard()
     found.CopyFrom(card)
     others = list(card.supported_interfaces)
     del found.supported_interfaces[:]
-    for version in (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3):
+    for version in (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3) if former else (PROTOCOL_VERSION_1_0,):
         for binding in (TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON):
             found.supported_interfaces.add(url=url, protocol_binding=binding.value, protocol_version=version)
         if version == PROTOCOL_VERSION_1_0:

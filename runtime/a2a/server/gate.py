@@ -11,6 +11,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from a2a.server.request_handlers.response_helpers import build_error_response
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, InternalError, InvalidParamsError, InvalidRequestError
 from starlette.responses import JSONResponse
 
 from ...errors import UsageError
@@ -37,16 +40,15 @@ _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 class _Refused(Exception):
     """The request goes no further."""
 
-    def __init__(self, status: int, text: str, reason: str) -> None:
+    def __init__(self, status: int, error: A2AError) -> None:
         self.status = status
-        self.text = text
-        self.reason = reason
+        self.error = error
 
 
 class Gate:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, auth: Authenticator | None, max_body: int, is_public: Callable[[str], bool]) -> None:
+    def __init__(self, app: ASGIApp, auth: Authenticator | None, max_body: int, is_public: Callable[[str], bool], is_rpc: Callable[[str], bool]) -> None:
         if not isinstance(max_body, int) or max_body < 1:
             msg = f"a2a_app(max_body={max_body!r}): give a number of bytes, 1 or more."
             raise UsageError(msg)
@@ -54,6 +56,7 @@ class Gate:
         self._auth = auth
         self._max = max_body
         self._is_public = is_public
+        self._is_rpc = is_rpc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,7 +77,7 @@ class Gate:
             if not known:
                 assert self._auth is not None
                 challenge = {"WWW-Authenticate": self._auth.challenge}
-                raise _Refused(401, "Who are you? This agent needs credentials; its card says which.", "UNAUTHENTICATED")
+                raise _Refused(401, InvalidRequestError("Who are you? This agent needs credentials; its card says which."))
         except _Refused as refused:
             await self._refuse(refused, challenge, scope, receive, send)
             return
@@ -83,9 +86,15 @@ class Gate:
         await self._app(scope, receive, _watched(send))
 
     async def _refuse(self, refused: _Refused, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
-        error = {"code": refused.status, "status": refused.reason, "message": refused.text}
         close = {"Connection": "close"} if refused.status in (408, 413) else {}
-        await JSONResponse({"error": error}, refused.status, headers={**headers, **close})(scope, receive, send)
+        error, status = refused.error, refused.status
+        if self._is_rpc(_path(scope)):
+            body = build_error_response(None, error)
+            status = 200 if status == 400 else status  # an answer like any other: what is wrong is in it
+        else:
+            body = build_rest_error_payload(error)
+            body["error"]["code"] = status
+        await JSONResponse(body, status, headers={**headers, **close})(scope, receive, send)
 
     def _check_length(self, headers: dict[str, str]) -> None:
         said = headers.get("content-length")
@@ -93,17 +102,17 @@ class Gate:
             raise self._too_large()
 
     def _too_large(self) -> _Refused:
-        return _Refused(413, f"The body is too large: {self._max} bytes are taken.", "PAYLOAD_TOO_LARGE")
+        return _Refused(413, InvalidRequestError(f"The body is too large: {self._max} bytes are taken."))
 
     async def _authenticated(self, scope: Scope, headers: dict[str, str]) -> bool:
         """Whether the request may go on. Who makes it is in the scope then."""
-        if self._auth is None or self._is_public(scope["path"]):
+        if self._auth is None or self._is_public(_path(scope)):
             return True
         try:
             principal = await self._auth.authenticate(headers)
         except Exception:
             logger.exception("The authenticator has failed; the request is refused.")
-            raise _Refused(503, "Who you are cannot be found out now.", "UNAVAILABLE") from None
+            raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
         if principal is not None:
             scope["understudy.principal"] = principal
         return principal is not None
@@ -126,7 +135,12 @@ class Gate:
                     if not message.get("more_body", False):
                         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         except TimeoutError:
-            raise _Refused(408, f"The body did not come within {_BODY_SECONDS:g} s.", "REQUEST_TIMEOUT") from None
+            raise _Refused(408, InvalidRequestError(f"The body did not come within {_BODY_SECONDS:g} s.")) from None
+
+
+def _path(scope: Scope) -> str:
+    """The path within the app, wherever that is mounted."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -136,13 +150,13 @@ def _headers(scope: Scope) -> dict[str, str]:
 def _check_type(headers: dict[str, str]) -> None:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", "application/a2a+json") and not (kind == "" and headers.get("content-length") == "0"):
-        raise _Refused(415, f"The body is {kind[:100] or 'of no known type'}, and application/json is taken.", "CONTENT_TYPE_NOT_SUPPORTED")
+        raise _Refused(415, ContentTypeNotSupportedError(f"The body is {kind[:100] or 'of no known type'}, and application/json is taken."))
 
 
 def _check_json(body: bytes) -> None:
     """Refuse what parsers choke on: bodies of great depth, numbers that nothing can hold. What is no JSON at all is for the routes to say."""
     if body.count(b"{") + body.count(b"[") > _DEEPEST and _depth(body) > _DEEPEST:
-        raise _Refused(400, f"The body is more than {_DEEPEST} levels deep.", "INVALID_ARGUMENT")
+        raise _Refused(400, InvalidParamsError(f"The body is more than {_DEEPEST} levels deep."))
     if _SUSPICIOUS.search(body):
         try:
             json.loads(body, parse_constant=_no_number, parse_float=_checked_float, parse_int=_checked_int)
@@ -163,19 +177,19 @@ def _depth(body: bytes) -> int:
 
 
 def _no_number(text: str) -> Any:
-    raise _Refused(400, f"The body holds {text}, which is no number of JSON.", "INVALID_ARGUMENT")
+    raise _Refused(400, InvalidParamsError(f"The body holds {text}, which is no number of JSON."))
 
 
 def _checked_float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise _Refused(400, f"The body holds a number that cannot be held: {text[:40]}.", "INVALID_ARGUMENT")
+        raise _Refused(400, InvalidParamsError(f"The body holds a number that cannot be held: {text[:40]}."))
     return value
 
 
 def _checked_int(text: str) -> int:
     if len(text) > 300:
-        raise _Refused(400, f"The body holds a number that cannot be held: {text[:40]}...", "INVALID_ARGUMENT")
+        raise _Refused(400, InvalidParamsError(f"The body holds a number that cannot be held: {text[:40]}..."))
     return int(text)
 
 

@@ -15,6 +15,7 @@ from a2a.auth.user import UnauthenticatedUser, User
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as former_service
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder, GrpcHandler
+from a2a.utils.constants import VERSION_HEADER
 
 from ...errors import UsageError
 from ...log import logger
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["GrpcServer"]
 
 _STOP_SECONDS: Final = 2.0
+_SPOKEN: Final = ("1.", "0.3")
 # Set by the interceptor, and read by the handler: both are in the task of the call.
 _caller: Final[contextvars.ContextVar[Principal | None]] = contextvars.ContextVar("a2a_caller", default=None)
 
@@ -39,23 +41,17 @@ class _Builder(DefaultGrpcServerCallContextBuilder):
         return UnauthenticatedUser() if principal is None else KnownUser(principal)
 
 
-class _Auth(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Lets in only who is known."""
+class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Lets in only who is known, and speaks a version that is spoken here."""
 
-    def __init__(self, auth: Authenticator) -> None:
+    def __init__(self, auth: Authenticator | None) -> None:
         self._auth = auth
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         headers = {str(key).lower(): value for key, value in details.invocation_metadata or () if isinstance(value, str)}
-        code, why = grpc.StatusCode.UNAUTHENTICATED, "Who are you? This agent needs credentials; its card says which."
-        try:
-            principal = await self._auth.authenticate(headers)
-        except Exception:
-            logger.exception("The authenticator has failed; the call is refused.")
-            principal, code, why = None, grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
+        code, why = await self._refusal(headers)
         handler = await continuation(details)
-        if principal is not None or handler is None:
-            _caller.set(principal)
+        if code is None or handler is None:
             return handler
 
         async def refuse(_request: object, context: grpc.aio.ServicerContext) -> Any:
@@ -68,6 +64,23 @@ class _Auth(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no ty
         if handler.response_streaming:
             return grpc.unary_stream_rpc_method_handler(refuse_stream, handler.request_deserializer, handler.response_serializer)
         return grpc.unary_unary_rpc_method_handler(refuse, handler.request_deserializer, handler.response_serializer)
+
+    async def _refusal(self, headers: dict[str, str]) -> tuple[Any, str]:
+        """Why the call goes no further: a status and a text. The status is None if it does."""
+        version = headers.get(VERSION_HEADER.lower(), "")
+        if version and not version.startswith(_SPOKEN):
+            return grpc.StatusCode.UNIMPLEMENTED, f"A2A version {version[:20]!r} is not spoken here; 1.0 and 0.3 are."
+        if self._auth is None:
+            return None, ""
+        try:
+            principal = await self._auth.authenticate(headers)
+        except Exception:
+            logger.exception("The authenticator has failed; the call is refused.")
+            return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
+        _caller.set(principal)
+        if principal is None:
+            return grpc.StatusCode.UNAUTHENTICATED, "Who are you? This agent needs credentials; its card says which."
+        return None, ""
 
 
 class GrpcServer:
@@ -83,7 +96,7 @@ class GrpcServer:
     async def start(self) -> str:
         """Begin, and return the address with the port that it has."""
         options = [("grpc.max_receive_message_length", self._max), ("grpc.so_reuseport", 0)]
-        server = grpc.aio.server(interceptors=() if self._auth is None else (_Auth(self._auth),), options=options)
+        server = grpc.aio.server(interceptors=(_Entrance(self._auth),), options=options)
         service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)
         former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)
         try:

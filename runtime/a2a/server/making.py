@@ -18,15 +18,18 @@ from ...errors import UsageError
 from ...runner import Runner
 from ...stores import MemoryStore
 from ...system.system import ActorSystem
-from ..sdk import need_sdk
 from ..push.configs import PushConfigs
 from ..push.outbox import Outbox
 from ..push.policy import WebhookPolicy
 from ..push.secrets import Secrets
 from ..push.sender import WebhookSender
+from ..sdk import need_sdk
 from ..tasks.agent_player import AgentHooksOfUser, AgentPlayer
 from ..tasks.asks import Continue, Say
+from ..tasks.eviction import evict_again_and_again
+from ..tasks.handler_player import HandlerPlayer, check_handlers
 from ..tasks.keys import TaskKeys
+from ..tasks.recovery import look_for_lost_tasks
 from ..tasks.service import ServiceSettings, TaskService
 from .app import A2AApp
 from .card import make_card
@@ -67,8 +70,8 @@ class Serving:
     run_options: Callable[[Task, A2AMessage, dict[str, object]], OptionsLike] | None
     history: Callable[[Sequence[A2AMessage]], Sequence[Message]] | None
     resume: Callable[[Task, A2AMessage, Mapping[str, object]], Any] | None
-    keep_seconds: float | None
-    keep_tasks: int | None
+    keep_seconds: float
+    keep_tasks: int
     allow_anonymous: bool
 
 
@@ -84,6 +87,8 @@ def make_app(serving: Serving) -> A2AApp:
     store = store if store is not None else MemoryStore()
     access = StoreAccess(store)
     access.require_fences("a2a_app(store=...)")
+    if serving.handlers is not None:
+        check_handlers(serving.handlers)
     if agent is not None:
         _runner_in(serving, store, None, is_lasting=is_lasting)  # what is wrong with the agent is said now
     keys = TaskKeys(agent.name if agent is not None else card.name)
@@ -107,6 +112,11 @@ def make_app(serving: Serving) -> A2AApp:
                 service.outbox = Outbox(service, configs, sender)
                 looking = service.run_task(service.outbox.look_for_all(), "looks for webhooks to call")
                 stack.push_async_callback(_ended, looking)
+            for work, name in (
+                (look_for_lost_tasks(service), "looks for lost tasks"),
+                (evict_again_and_again(service, serving.keep_seconds, serving.keep_tasks), "forgets old tasks"),
+            ):
+                stack.push_async_callback(_ended, service.run_task(work, name))
             yield service
 
     return A2AApp(card, serving.card, serving.auth, serve, configs, handler_path=serving.handler_path, max_body=serving.max_body, grpc=serving.grpc)
@@ -152,13 +162,15 @@ def _settings(serving: Serving, runner: Runner | None) -> ServiceSettings:
     hooks = AgentHooksOfUser(serving.run_options, serving.history, serving.resume)
 
     def player(service: TaskService, log: TaskLog, _ask: Say | Continue) -> Player:
-        assert runner is not None
+        if runner is None:
+            return HandlerPlayer(serving.handlers)
         return AgentPlayer(runner, service.keys.session(log.kept.owner, log.task.context_id), hooks)
 
     return ServiceSettings(
         serving.new_task_id or _new_id,
         serving.new_context_id or _new_id,
         player,
+        runner,
         may_reply=runner is None or _may_reply(runner),
         consolidate=serving.consolidate,
     )

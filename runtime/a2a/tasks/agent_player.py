@@ -70,6 +70,7 @@ class AgentPlayer:
             run.cancel()
         kept = turn.log.kept
         kept.run_id, kept.checkpoint_id = run.id, run.checkpoint_id
+        await turn.keep()
         teller = Teller(turn)
         async for event in run:
             await teller.tell(event)
@@ -141,6 +142,13 @@ class AgentPlayer:
         if teller.asks_for is not None:
             state, message, _ = question(turn, (), teller.asks_for)
             return End(state, message)
-        if not teller.outputs and result.output is not None:
+        if not teller.outputs and result.output is not None and not _is_there(turn, result.output):
             await teller.output(result.last_agent, result.output)
         return End(pb.TASK_STATE_COMPLETED)
+
+
+def _is_there(turn: Turn, output: object) -> bool:
+    """Whether the task has that output already: of a run that goes on, what was said before is in the store."""
+    if not isinstance(turn.ask, Continue) or not isinstance(output, str):
+        return False
+    return any(output == "".join(part.text for part in artifact.parts) for artifact in turn.log.task.artifacts)

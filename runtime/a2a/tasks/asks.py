@@ -52,9 +52,9 @@ class Say:
 
 @dataclass(slots=True, eq=False)
 class Continue:
-    """A run that another process has left, and that goes on here. Without one, the task has failed with that process."""
+    """A task that another process has left at work goes on here; or one at rest is to be cancelled. `run` is what is left of its run."""
 
-    run: Run | None
+    run: Run | None = None
 
 
 @dataclass(slots=True, eq=False)

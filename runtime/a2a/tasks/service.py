@@ -23,6 +23,7 @@ from ...stores.writes import Expect, Put, Write
 from ..conversion import event_from_wire, task_from_wire, task_to_wire
 from .asks import Cancel, Continue, Follow, Say
 from .keys import TaskKeys
+from .recovery import RunFinder
 from .tailing import tail
 from .task_actor import TaskActor
 from .task_log import StoredTask, TaskLog, Update, read_task
@@ -30,6 +31,7 @@ from .task_log import StoredTask, TaskLog, Update, read_task
 if TYPE_CHECKING:
     from ...actor.loop_cell import LoopCell
     from ...durability.store_access import StoreAccess
+    from ...runner import Runner
     from ...system.system import ActorSystem
     from ..data.stream_events import StreamEvent
     from ..data.task import Task
@@ -55,6 +57,7 @@ class ServiceSettings:
     new_task_id: Callable[[], str]
     new_context_id: Callable[[], str]
     player: Callable[[TaskService, TaskLog, Say | Continue], Player]
+    runner: Runner | None = None
     may_reply: bool = False  # whether the agent may answer without a task
     consolidate: Callable[[Task, Sequence[StreamEvent], Exception | None], Task] | None = None
 
@@ -80,6 +83,8 @@ class TaskService:
         self._doors: dict[str, _Door] = {}
         self.keeps_pieces = not access.answers_at_once
         self.outbox: Outbox | None = None
+        self.runs = RunFinder(settings.runner)
+        self.ended = 0  # turns that have ended since it was last looked at
 
     def now(self) -> float:
         return self.system.clock.time()
@@ -88,6 +93,9 @@ class TaskService:
     def at_work(self) -> int:
         """How many tasks have an actor."""
         return len(self._doors)
+
+    def is_at_work(self, task_id: str) -> bool:
+        return task_id in self._doors
 
     def run_task(self, work: Coroutine[Any, None, T], name: str) -> asyncio.Task[T]:
         return self.system.run_task(work, name, contextvars.copy_context())

@@ -124,5 +124,3 @@ def joined(shown: deque[Shown]) -> deque[Shown]:
 
 def _goes_on(one: pb.TaskArtifactUpdateEvent, following: pb.TaskArtifactUpdateEvent) -> bool:
     return following.append and one.artifact.artifact_id == following.artifact.artifact_id
-
-

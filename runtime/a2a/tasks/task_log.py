@@ -130,9 +130,7 @@ class TaskLog:
             known.CopyFrom(artifact)
         else:
             add_parts(known, artifact, joins=joins)
-        update = pb.TaskArtifactUpdateEvent(
-            task_id=task.id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=last, metadata=metadata
-        )
+        update = pb.TaskArtifactUpdateEvent(task_id=task.id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=last, metadata=metadata)
         return self._changed(update)
 
     def replace(self, task: pb.Task) -> None:

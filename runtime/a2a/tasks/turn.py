@@ -51,7 +51,23 @@ class Player(Protocol):
 class Turn:
     """One turn. A plain object of the loop, which belongs to the actor of its task."""
 
-    __slots__ = ("_exposing", "_held", "_lease", "_lock", "_looked_on", "_pieces_at", "_playing", "_timer", "ask", "events", "is_canceled", "is_exposed", "log", "player", "service")
+    __slots__ = (
+        "_exposing",
+        "_held",
+        "_lease",
+        "_lock",
+        "_looked_on",
+        "_pieces_at",
+        "_playing",
+        "_timer",
+        "ask",
+        "events",
+        "is_canceled",
+        "is_exposed",
+        "log",
+        "player",
+        "service",
+    )
 
     def __init__(self, service: TaskService, log: TaskLog, ask: Say | Continue, looked_on: dict[Subscription, frozenset[str]]) -> None:
         self.service = service
@@ -94,8 +110,12 @@ class Turn:
             return End()
         if self.is_canceled:
             return await self._finish(End(None if self.log.is_terminal else pb.TASK_STATE_CANCELED))
-        if isinstance(self.ask, Continue) and self.ask.run is None:
-            return await self._finish(End(None if self.log.is_at_rest else pb.TASK_STATE_FAILED, self.said(RESTARTED)))
+        if isinstance(self.ask, Continue):
+            if self.log.is_at_rest:
+                return await self._finish(End())
+            self.ask.run = await self.service.runs.find(self.service, self.log.kept.run_id)
+            if self.ask.run is None:
+                return await self._finish(End(pb.TASK_STATE_FAILED, self.said(RESTARTED)))
         return await self._finish(await self._played(player))
 
     async def _played(self, player: Player) -> End:
@@ -186,7 +206,7 @@ class Turn:
             await self.artifact(pb.Artifact(artifact_id=new_id(), name="reply", parts=end.reply.parts), append=False, last=True)
             end = End(pb.TASK_STATE_COMPLETED)
         if end.state is None:
-            await self._leave()
+            await self._leave(*([Remove(self._work_key)] if log.is_at_rest else []))
             return end
         message = end.message
         if message is None and end.state == pb.TASK_STATE_FAILED:
@@ -203,6 +223,7 @@ class Turn:
             logger.exception("Task %s has come to its rest, and that could not be stored.", log.task.id)
             self._refuse(InternalError())
             return End(error=error)
+        service.ended += 1
         self._rest()
         return end
 
@@ -252,6 +273,13 @@ class Turn:
         self._show(update)
         if self.service.keeps_pieces and asyncio.get_running_loop().time() - self._pieces_at > 1.0:
             await self.save()
+
+    async def keep(self) -> None:
+        """Have in the store what is kept of the task beside what clients see, where that outlives the process."""
+        if self.is_exposed and self.service.keeps_pieces:
+            async with self._lock:
+                await self._commit([*self.log.writes()], last=False)
+                self.log.saved()
 
     def hint(self, uri: str, metadata: Struct) -> None:
         """Something of the inside, for clients that have asked for that extension. It is no change of the task."""
@@ -322,7 +350,11 @@ class Turn:
             return
         if ask.shows is not None:
             first = self.log.snapshot()
-            first.status.CopyFrom(pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=held[0].status.timestamp if held and isinstance(held[0], pb.TaskStatusUpdateEvent) else None))
+            first.status.CopyFrom(
+                pb.TaskStatus(
+                    state=pb.TASK_STATE_SUBMITTED, timestamp=held[0].status.timestamp if held and isinstance(held[0], pb.TaskStatusUpdateEvent) else None
+                )
+            )
             del first.artifacts[:]
             ask.shows.put(first)
             self._looked_on[ask.shows] = ask.extensions
