@@ -10,7 +10,7 @@ import json
 import uvicorn
 
 from understudy.actors import Agent
-from understudy.runtime import AgentEvent, CustomAction
+from understudy.runtime import AgentEvent, CustomAction, Options
 from understudy.runtime.a2a import AgentCardSettings, ArtifactUpdate, DataPart, FilePart, Reject, Reply, SkillSettings, Status, WebhookPolicy, a2a_app
 
 WORKING_SECONDS = 8.0
@@ -24,7 +24,7 @@ class Conforming(Agent):
     """Keys on the beginning of the message's id."""
 
     async def run(self, input, context):
-        message_id = input.messages[-1].id
+        message_id = context.options["message_id"]  # of the message that has come, be it the first or the answer to a question
         for prefix, play in PLAYS:
             if message_id.startswith(prefix):
                 async for event in play(context):
@@ -113,7 +113,8 @@ def make(port, grpc_port=None, *, bare=False):
     )
     webhooks = WebhookPolicy(allow_http=True, allow_private=True, secret_key="conformance")
     grpc = None if grpc_port is None else f"127.0.0.1:{grpc_port}"
-    return a2a_app(Conforming(name="conforming", description="Does what the kit asks for."), card=card, webhooks=webhooks, grpc=grpc)
+    agent = Conforming(name="conforming", description="Does what the kit asks for.")
+    return a2a_app(agent, card=card, webhooks=webhooks, grpc=grpc, run_options=lambda _task, message, _metadata: Options(message_id=message.message_id))
 
 
 def main():
