@@ -22,7 +22,7 @@ _VARIABLE: Final = "UNDERSTUDY_A2A_KEY"
 class Secrets:
     """Locks and unlocks."""
 
-    __slots__ = ("_fernet",)
+    __slots__ = ("_fernet", "_is_lost_soon")
 
     def __init__(self, key: str | None, *, is_lasting: bool) -> None:
         key = key or os.environ.get(_VARIABLE)
@@ -34,6 +34,11 @@ class Secrets:
         self._fernet = Fernet(Fernet.generate_key() if key is None else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
 
     def lock(self, text: str) -> bytes:
+        if text and self._is_lost_soon:
+            self._is_lost_soon = False
+            logger.warning(
+                "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.", _VARIABLE
+            )
         return self._fernet.encrypt(text.encode()) if text else b""
 
     def unlock(self, locked: bytes) -> str | None:

@@ -18,7 +18,7 @@ from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
 from ...actor.direct import stop_actor
 from ...codec.packing import pack
-from ...errors import WriteRefused
+from ...errors import ActorDeadError, WriteRefused
 from ...stores.writes import Expect, Put, Write
 from ..conversion import event_from_wire, task_from_wire, task_to_wire
 from .asks import Cancel, Continue, Follow, Say
@@ -191,11 +191,22 @@ class TaskService:
         """Send something to the task's actor; it is made if there is none."""
         door = self._doors.get(task_id) or self._open(task_id, None)
         door.sent += 1
-        door.cell.own_ref().tell(message)
+        try:
+            door.cell.own_ref().tell(message)
+        except ActorDeadError:  # it has failed, or the system stops: then this fails as well
+            door = self._open(task_id, None)
+            door.sent += 1
+            door.cell.own_ref().tell(message)
 
     def _open(self, task_id: str, log: TaskLog | None) -> _Door:
         door = self._doors[task_id] = _Door(self.system.spawn_own(TaskActor, (self, task_id, log), None, None))
         return door
+
+    def sent(self, task_id: str) -> None:
+        """The actor has sent itself a message."""
+        door = self._doors.get(task_id)
+        if door is not None:
+            door.sent += 1
 
     def taken(self, task_id: str) -> None:
         """The actor has taken a message up."""
