@@ -32,6 +32,7 @@ ORDER = {
         "run": (),
         "(front)": ("session", "runner"),
         "a2a": (),
+        "cli": (),
     },
     "actors": {
         "tools": (),
