@@ -26,11 +26,7 @@ class Secrets:
 
     def __init__(self, key: str | None, *, is_lasting: bool) -> None:
         key = key or os.environ.get(_VARIABLE)
-        if key is None and is_lasting:
-            logger.warning(
-                "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.",
-                _VARIABLE,
-            )
+        self._is_lost_soon = key is None and is_lasting
         self._fernet = Fernet(Fernet.generate_key() if key is None else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
 
     def lock(self, text: str) -> bytes:
