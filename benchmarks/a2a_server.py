@@ -46,7 +46,7 @@ def serve_ours():
     from understudy.runtime.a2a import a2a_app
 
     class Says(Agent):
-        async def run(self, input, context):
+        async def run(self, input, context):  # noqa: A002, ARG002 -- the contract's
             yield AgentEvent.say(ANSWER)
 
     return a2a_app(Says(name="says", description="Says one sentence."))
@@ -196,7 +196,9 @@ def measure(rounds: int, seconds: float) -> dict[str, dict[str, list[Figures]]]:
 def show(found: dict[str, dict[str, list[Figures]]]) -> None:
     print(f"{'':22}{'ours/s':>9}{'SDK/s':>9}{'ratio':>7}{'µs CPU, ours':>14}{'SDK':>8}{'ratio':>7}{'to reach':>10}{'ms, ours':>10}{'SDK':>9}")
     for what, by in found.items():
-        ours, sdk = ({field: statistics.median(getattr(one, field) for one in by[name]) for field in ("rate", "first_ms", "cpu_us")} for name in ("ours", "sdk"))
+        ours, sdk = (
+            {field: statistics.median(getattr(one, field) for one in by[name]) for field in ("rate", "first_ms", "cpu_us")} for name in ("ours", "sdk")
+        )
         goal = f"{TARGETS[what]:.1f}" if what in TARGETS else ""
         print(
             f"{what:22}{ours['rate']:>9.0f}{sdk['rate']:>9.0f}{ours['rate'] / sdk['rate']:>7.2f}{ours['cpu_us']:>14.0f}{sdk['cpu_us']:>8.0f}"

@@ -50,7 +50,7 @@ def serve(options: ServeOptions, say: Callable[[str], object]) -> None:
 
     auth = _auth(options)
     if auth is None and not is_loopback(options.host) and not options.allow_anonymous:
-        msg = f"--host {options.host}: without --token-env, everybody who reaches it could use the agent. Name the variable with the token, or add --allow-anonymous."
+        msg = f"--host {options.host}: without --token-env, everybody who reaches it could use the agent. Give that, or --allow-anonymous."
         raise UsageError(msg)
     found = load(options.target)
     store = store_at(options.store) if options.store is not None else None

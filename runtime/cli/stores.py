@@ -27,7 +27,9 @@ def store_at(address: str) -> JournalStore:
         case "postgresql" | "postgres" if colon:
             return PostgresStore(address)
         case "sqlite" if colon and rest:
-            return SQLiteStore(rest.removeprefix("//").replace("/", "", 1) if rest.startswith("///") and not rest.startswith("////") else rest.removeprefix("//"))
+            return SQLiteStore(
+                rest.removeprefix("//").replace("/", "", 1) if rest.startswith("///") and not rest.startswith("////") else rest.removeprefix("//")
+            )
     if "://" in address or not address:
         msg = f"--store {address!r}: give redis://…, postgresql://…, memory:, or the path of an SQLite file."
         raise UsageError(msg)

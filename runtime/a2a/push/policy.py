@@ -71,7 +71,7 @@ class WebhookPolicy:
             port = parts.port
         except ValueError:
             raise WebhookRefused("it is no address") from None
-        if any(ord(letter) <= 32 or letter == "\\" for letter in url):
+        if any(letter <= " " or letter == "\\" for letter in url):
             raise WebhookRefused("it has blanks or backslashes")
         if parts.scheme != "https" and not (parts.scheme == "http" and self.allow_http):
             raise WebhookRefused("it is not https")

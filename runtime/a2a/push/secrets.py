@@ -17,6 +17,8 @@ from ...log import logger
 __all__ = ["Secrets", "masked"]
 
 _VARIABLE: Final = "UNDERSTUDY_A2A_KEY"
+_SHOWS_ITS_END: Final = 16
+"""How long a secret is of which the last letters are shown."""
 
 
 class Secrets:
@@ -33,7 +35,8 @@ class Secrets:
         if text and self._is_lost_soon:
             self._is_lost_soon = False
             logger.warning(
-                "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.", _VARIABLE
+                "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.",
+                _VARIABLE,
             )
         return self._fernet.encrypt(text.encode()) if text else b""
 
@@ -47,4 +50,4 @@ class Secrets:
 
 def masked(text: str) -> str:
     """What is shown of a secret."""
-    return "" if not text else f"***{text[-4:]}" if len(text) >= 16 else "***"
+    return "" if not text else f"***{text[-4:]}" if len(text) >= _SHOWS_ITS_END else "***"

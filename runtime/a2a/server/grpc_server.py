@@ -36,7 +36,7 @@ _caller: Final[contextvars.ContextVar[Principal | None]] = contextvars.ContextVa
 
 
 class _Builder(DefaultGrpcServerCallContextBuilder):
-    def build_user(self, context: grpc.aio.ServicerContext) -> User:
+    def build_user(self, context: grpc.aio.ServicerContext) -> User:  # noqa: ARG002 -- the SDK's
         principal = _caller.get()
         return UnauthenticatedUser() if principal is None else KnownUser(principal)
 
@@ -74,7 +74,7 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
             return None, ""
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, nobody gets in
             logger.exception("The authenticator has failed; the call is refused.")
             return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
         _caller.set(principal)

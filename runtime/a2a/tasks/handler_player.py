@@ -176,7 +176,7 @@ class HandlerPlayer:
         if cancel is not None:
             try:
                 await writer.write(await maybe_await(cancel(self._request)))
-            except Exception:
+            except Exception:  # noqa: BLE001 -- whatever a user's handler raises, the task ends
                 logger.exception("The cancel handler of task %s has failed.", turn.log.task.id)
         end = writer.end
         return end if end is not None and end.state is not None and end.reply is None else End(pb.TASK_STATE_CANCELED)

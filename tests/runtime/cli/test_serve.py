@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -39,7 +40,10 @@ def agents(tmp_path):
 
 
 def command(folder, *args, **env):
-    return [sys.executable, "-m", "tests.programs.understudy_command", "serve", *args], {"cwd": folder, "env": {**os.environ, "PYTHONPATH": os.getcwd(), **env}}
+    return [sys.executable, "-m", "tests.programs.understudy_command", "serve", *args], {
+        "cwd": folder,
+        "env": {**os.environ, "PYTHONPATH": str(Path.cwd()), **env},
+    }
 
 
 @pytest.fixture
@@ -142,7 +146,9 @@ def test_tokens_come_from_the_environment_and_tasks_outlive_the_process(run, age
 
 @pytest.mark.slow
 def test_ctrl_c_ends_it_also_with_a_stream_open(run, agents):
-    (agents / "slow.py").write_text(AGENTS.replace('yield AgentEvent.say("said " + input.messages[-1].text)', "import asyncio; yield AgentEvent.say('x'); await asyncio.sleep(1e6)"))
+    (agents / "slow.py").write_text(
+        AGENTS.replace('yield AgentEvent.say("said " + input.messages[-1].text)', "import asyncio; yield AgentEvent.say('x'); await asyncio.sleep(1e6)")
+    )
 
     async def story(url, server):
         async with ByHand(url) as client:

@@ -175,7 +175,9 @@ def test_a_server_without_push_notifications_says_so(run):
     run(main())
 
 
-@pytest.mark.parametrize("fields", [{"token": "a\r\nX: y"}, {"token": "x" * 10_000}, {"id": "x" * 300}, {"authentication": {"scheme": "Bearer", "credentials": "ü"}}])
+@pytest.mark.parametrize(
+    "fields", [{"token": "a\r\nX: y"}, {"token": "x" * 10_000}, {"id": "x" * 300}, {"authentication": {"scheme": "Bearer", "credentials": "ü"}}]
+)
 def test_secrets_that_no_header_can_hold_are_refused(run, fields):
     async def main():
         async with serving(a2a_app(scripted(asks), store=MemoryStore(), webhooks=policy())) as url, ByHand(url) as client:

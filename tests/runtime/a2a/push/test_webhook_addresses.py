@@ -1,7 +1,7 @@
 """To which addresses webhooks are sent: what is refused at registration, and again at sending, whatever a name leads to by then."""
 
 import asyncio
-import datetime
+import datetime as dt
 import ssl
 
 import pytest
@@ -67,7 +67,9 @@ def test_a_form_that_is_not_allowed_is_refused(run, url):
     run(main())
 
 
-@pytest.mark.parametrize("url", ["https://127.0.0.1/", "https://2130706433/", "https://0x7f.1/", "https://017700000001/", "https://[::1]/", "https://localhost/"])
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1/", "https://2130706433/", "https://0x7f.1/", "https://017700000001/", "https://[::1]/", "https://localhost/"]
+)
 def test_ways_to_write_this_machine_are_refused(run, url):
     async def main():
         with pytest.raises(WebhookRefused):
@@ -116,10 +118,10 @@ def test_a_registration_is_refused_in_words_that_say_why(run):
 def certificate(tmp_path, name):
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

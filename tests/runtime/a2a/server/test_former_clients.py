@@ -52,7 +52,9 @@ def test_a_former_client_by_hand_sends_gets_cancels_and_streams(run):
             assert (await call("tasks/get", id="none"))["error"]["code"] == -32001
             async with http.stream("POST", "/a2a", json=former("message/stream", {"message": former_message()})) as response:
                 text = "".join([chunk async for chunk in response.aiter_text()])
-            assert [text.count(f'"kind": "{kind}"') > 0 or text.count(f'"kind":"{kind}"') > 0 for kind in ("task", "status-update", "artifact-update")] == [True] * 3
+            assert [text.count(f'"kind": "{kind}"') > 0 or text.count(f'"kind":"{kind}"') > 0 for kind in ("task", "status-update", "artifact-update")] == [
+                True
+            ] * 3
             rest = (await http.post("/a2a/v1/message:send", json={"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]}})).json()
             assert rest["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
@@ -153,7 +155,9 @@ def test_grpc_lets_in_only_who_is_known_and_refuses_what_the_others_refuse(run):
     run(main())
 
 
-@pytest.mark.parametrize(("address", "why"), [("0.0.0.0:50051", "without auth"), ("[::]:50051", "without auth"), ("127.0.0.1", "host and a port"), ("x:y", "host and a port")])
+@pytest.mark.parametrize(
+    ("address", "why"), [("0.0.0.0:50051", "without auth"), ("[::]:50051", "without auth"), ("127.0.0.1", "host and a port"), ("x:y", "host and a port")]
+)
 def test_a_grpc_address_that_everybody_reaches_needs_authentication(address, why):
     with pytest.raises(UsageError, match=why):
         a2a_app(scripted(asks), grpc=address)
