@@ -19,6 +19,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     run                                 one run: supervisor, casting, event log, cancelling, its front
     session, runner                     the two doors: `Session`, `Runner`
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.
 """

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import a2a.types.a2a_pb2_grpc as service
-import grpc
+import grpc  # type: ignore[import-untyped]
 from a2a.auth.user import UnauthenticatedUser, User
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as former_service
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
@@ -97,8 +97,8 @@ class GrpcServer:
         """Begin, and return the address with the port that it has."""
         options = [("grpc.max_receive_message_length", self._max), ("grpc.so_reuseport", 0)]
         server = grpc.aio.server(interceptors=(_Entrance(self._auth),), options=options)
-        service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)
-        former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)
+        service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
+        former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
         try:
             port = server.add_insecure_port(self._address)
         except RuntimeError as error:

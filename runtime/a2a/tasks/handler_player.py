@@ -111,8 +111,8 @@ class TaskWriter:
             case AuthRequired(info):
                 self.end = End(pb.TASK_STATE_AUTH_REQUIRED, turn.said(str(info)) if info is not None else None)
             case Task():
-                for artifact in written.artifacts:
-                    await turn.artifact(artifact_to_wire(artifact), append=False, last=True)
+                for whole in written.artifacts:
+                    await turn.artifact(artifact_to_wire(whole), append=False, last=True)
                 await self._status(written.status)
             case Reply(message):
                 self.end = End(pb.TASK_STATE_COMPLETED, reply=message_to_wire(message))
@@ -152,7 +152,8 @@ class HandlerPlayer:
         request = self._request = HandlerRequest(task_from_wire(turn.log.task), message_from_wire(turn.message), metadata, owner.tenant, owner.subject)
         writer = TaskWriter(turn)
         streams = isinstance(ask, Say) and ask.shows is not None
-        stream, message = getattr(handlers, "stream", None), getattr(handlers, "message", None)
+        stream: Any = getattr(handlers, "stream", None)
+        message: Any = getattr(handlers, "message", None)
         working = stream(request, writer) if stream is not None and (streams or message is None) else message(request)
         work = self._work = turn.service.run_task(working, f"handler of task {turn.log.task.id}")
         if self._canceled:
