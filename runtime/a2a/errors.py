@@ -26,7 +26,11 @@ class A2AError(AgentError):
 
 
 class A2AConnectionError(A2AError):
-    """The agent could not be reached, or broke off."""
+    """The agent could not be reached, or broke off. `was_sent` says whether the request may have arrived."""
+
+    def __init__(self, text: str = "", *, was_sent: bool = True) -> None:
+        super().__init__(text)
+        self.was_sent = was_sent
 
 
 class A2AProtocolError(A2AError):

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from a2a.helpers import new_task_from_user_message
@@ -150,7 +150,7 @@ class SdkServer:
                 return
         await self._app(scope, receive, send)
 
-    def __enter__(self) -> "SdkServer":
+    def __enter__(self) -> Self:
         self.loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sdk-server", daemon=True)
@@ -217,7 +217,7 @@ class RawServer:
         self.paths: list[str] = []
         self._open: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> "RawServer":
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"

@@ -138,6 +138,10 @@ class A2AClient:
             async for event in events:
                 yield event
 
+    async def find(self, message_id: str) -> Task | None:
+        """The task that a message has begun, among the latest ones. For a client that does not know whether its message has arrived."""
+        return await self._connected().find(message_id)
+
     async def forget_card(self) -> None:
         """Fetch the card again before the next request: the server may have been replaced."""
         if self._connection is not None:

@@ -39,6 +39,8 @@ __all__ = ["Connection", "Settings"]
 T = TypeVar("T")
 
 Headers: TypeAlias = Mapping[str, str]
+_PAGE: Final = 50
+_PAGES: Final = 4
 _CARD: Final = "/.well-known/agent-card.json"
 
 
@@ -233,6 +235,20 @@ class Connection:
     async def cancel(self, task_id: str) -> Task:
         request = pb.CancelTaskRequest(id=task_id)
         return self._same(await self.ask(lambda client, context: client.cancel_task(request, context=context)), task_id)
+
+    async def find(self, message_id: str) -> Task | None:
+        """The task that a message has begun, if it is among the latest ones."""
+        token = ""
+        for _ in range(_PAGES):
+            request = pb.ListTasksRequest(page_size=_PAGE, page_token=token, history_length=_PAGE)
+            page = await self.ask(lambda client, context, request=request: client.list_tasks(request, context=context))  # type: ignore[misc]  # bound now
+            for task in page.tasks:
+                if any(message.message_id == message_id for message in task.history):
+                    return task_from_wire(task)
+            token = page.next_page_token
+            if not token:
+                break
+        return None
 
     def _same(self, wire: pb.Task, task_id: str) -> Task:
         task = task_from_wire(wire)

@@ -35,7 +35,9 @@ def told(error: Exception, who: str) -> UnderstudyError:
             return _of_status(link.response, who)
         if isinstance(link, httpx.TransportError):
             what = one_line(str(link)) or type(link).__name__
-            return A2AConnectionError(f"{who} cannot be reached, or broke off: {what}.")
+            if isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+                return A2AConnectionError(f"{who} cannot be reached: {what}.", was_sent=False)
+            return A2AConnectionError(f"{who} broke off: {what}.")
         code = getattr(link, "code", None)
         if type(link).__module__.startswith("grpc") and callable(code):
             return _of_grpc(getattr(code(), "name", ""), link, who)
