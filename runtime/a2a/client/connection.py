@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 from a2a.client import ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver
+from a2a.client.interceptors import AfterArgs, BeforeArgs, ClientCallInterceptor
 from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import ParseError
 
 from ...errors import UsageError
 from ...maybe_await import maybe_await
@@ -54,6 +56,28 @@ class Settings:
     http_client: object
     transport: str | None
     limits: ClientLimits
+
+
+class _Message:
+    """A message in a stream, of which the SDK does not see that it is one."""
+
+    def __init__(self, message: pb.Message) -> None:
+        self.message = message
+
+    def HasField(self, name: str) -> bool:  # noqa: N802 -- protobuf's
+        del name
+        return False
+
+
+class _Messages(ClientCallInterceptor):
+    """Lets a stream that is one message come to its end. The SDK leaves it in the middle, for the loop to close some time."""
+
+    async def before(self, args: BeforeArgs) -> None:
+        """Nothing."""
+
+    async def after(self, args: AfterArgs) -> None:
+        if args.method == "send_message_streaming" and args.result.HasField("message"):
+            args.result = _Message(args.result.message)
 
 
 class Connection:
@@ -104,7 +128,7 @@ class Connection:
     def _client(self, card: pb.AgentCard, *, streaming: bool) -> Client:
         bindings = [card.supported_interfaces[0].protocol_binding]
         config = ClientConfig(streaming=streaming, httpx_client=self._http, supported_protocol_bindings=bindings, grpc_channel_factory=self._channel)
-        return ClientFactory(config).create(card)
+        return ClientFactory(config).create(card, [_Messages()])
 
     def _channel(self, url: str) -> Any:
         if url not in self._channels:
@@ -126,10 +150,11 @@ class Connection:
             kwargs = {"headers": await self._headers(), "timeout": self._settings.limits.request}
             card = await A2ACardResolver(self._http, source).get_agent_card(http_kwargs=kwargs)
         except Exception as error:
-            problem = told(error, self.who)
-            if isinstance(problem, A2AProtocolError) and not isinstance(error, A2AProtocolError):
-                problem = A2AProtocolError(f"{source.rstrip('/')}{_CARD} is no agent's card: {one_line(str(error.__cause__ or error), 200)}")
-            raise problem from error
+            cause = error.__cause__ or error
+            if isinstance(cause, ValueError | RecursionError | ParseError):
+                msg = f"{source.rstrip('/')}{_CARD} is no agent's card: {one_line(str(cause), 200)}"
+                raise A2AProtocolError(msg) from error
+            raise told(error, self.who) from error
         if not card.name or not card.supported_interfaces:
             what = "a name" if not card.name else "an interface"
             msg = f"{source.rstrip('/')}{_CARD} is no agent's card: it lacks {what}."
@@ -169,13 +194,14 @@ class Connection:
         _, client = await self._open()
         request = _request(message, metadata, wait=wait, history=history)
         context = await self._context(None if wait else self._settings.limits.request)
+        found: StreamEvent | None = None
         try:
             async for answer in client.send_message(request, context=context):
-                event = event_from_wire(answer)
-                if isinstance(event, Task | A2AMessage):
-                    return event
+                found = event_from_wire(answer)  # to its end: what is left in the middle is closed by the loop, later
         except Exception as error:
             raise told(error, self.who) from error
+        if isinstance(found, Task | A2AMessage):
+            return found
         msg = f"{self.who} answers a message with neither a task nor a message."
         raise A2AProtocolError(msg)
 
@@ -193,12 +219,12 @@ class Connection:
             async for event in events:
                 yield event
 
-    async def _checked(self, answers: AsyncIterator[pb.StreamResponse], task_id: str | None) -> AsyncGenerator[StreamEvent, None]:
+    async def _checked(self, answers: AsyncIterator[pb.StreamResponse | _Message], task_id: str | None) -> AsyncGenerator[StreamEvent, None]:
         """What comes, as long as it is one message, or one task."""
         count = 0
         try:
             async for answer in answers:
-                event = event_from_wire(answer)
+                event = event_from_wire(answer.message if isinstance(answer, _Message) else answer)
                 if event is None:
                     continue
                 count += 1

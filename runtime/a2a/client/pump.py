@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ...clock import Deadline
 
 __all__ = ["Pump"]
 
 T = TypeVar("T")
+
+_MOST_DISCARDED: Final = 1_000
 
 
 class Pump(Generic[T]):
@@ -32,9 +34,13 @@ class Pump(Generic[T]):
         self._task = asyncio.create_task(self._read(), name="a2a stream")
 
     async def _read(self) -> None:
+        discarded = 0
         try:
             async for item in self._items:
                 await self._hand((item,))
+                discarded += self._closing
+                if discarded > _MOST_DISCARDED:
+                    break  # it never waits
         except asyncio.CancelledError:
             if not self._closing:
                 raise
