@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from ...runtime.a2a import A2AMessage, A2APart, A2AProtocolError, Artifact, ClientLimits, DataPart, FilePart, Status, Task, TaskArtifactUpdateEvent, TaskStatus
@@ -20,9 +21,11 @@ from ...runtime.errors import ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
 from .task_notes import TaskNotes
 
-__all__ = ["OutputConverter", "Outputs"]
+__all__ = ["Due", "OutputConverter", "Outputs"]
 
 Converted: TypeAlias = AgentEvent | Message | str | Sequence[AgentEvent | Message | str] | None
+Mark: TypeAlias = Callable[[], None]
+Due: TypeAlias = tuple[AgentEvent, Mark | None]
 OutputConverter: TypeAlias = Callable[[Artifact | A2AMessage | TaskStatus], Converted | Awaitable[Converted]]
 
 
@@ -134,62 +137,69 @@ class Outputs:
 
     # --- what is shown ---
 
-    async def whole(self, *, is_over: bool) -> AsyncIterator[AgentEvent]:
+    # Each event comes with what notes that it was shown: that is done when it is, so that an event is in the record with its note, or neither is.
+
+    async def whole(self, *, is_over: bool) -> list[Due]:
         """A message for each artifact that is whole, and was not shown: those that say so, and all of them when the task has ended or waits."""
-        for artifact_id, growing in list(self._artifacts.items()):
+        due: list[Due] = []
+        for artifact_id, growing in self._artifacts.items():
             if not (growing.is_last or is_over):
                 continue
             if self._shown_open == artifact_id:
                 self._shown_open = None
             artifact = growing.whole()
             digest = _digest(artifact.parts)
-            if self._notes.was_shown(artifact_id, digest) or not _says(artifact.parts):
-                continue
-            self._notes.shows(artifact_id, digest)
             growing.is_last = False
-            async for event in self._events(artifact, artifact.parts):
-                yield event
+            if not self._notes.was_shown(artifact_id, digest) and _says(artifact.parts):
+                due += await self._events(artifact, artifact.parts, partial(self._notes.shows, artifact_id, digest))
+        return due
 
-    async def message(self, message: A2AMessage) -> AsyncIterator[AgentEvent]:
+    async def message(self, message: A2AMessage) -> list[Due]:
         """What the agent says with the end of its task, or in place of one."""
+        digest = _digest(message.parts)
         repeats = any(growing.whole().parts == message.parts for growing in self._artifacts.values())
-        if _says(message.parts) and not repeats and self._notes.is_news("message", _digest(message.parts)):
-            async for event in self._events(message, message.parts):
-                yield event
+        if not _says(message.parts) or repeats or self._notes.was_said("message", digest):
+            return []
+        return await self._events(message, message.parts, partial(self._notes.says, "message", digest))
 
-    async def working(self, status: TaskStatus) -> AsyncIterator[AgentEvent]:
+    async def working(self, status: TaskStatus) -> list[Due]:
         """What the agent says while it works: nothing that a conversation has to remember."""
         message = status.message
-        if message is None or not _says(message.parts) or not self._notes.is_news("working", _digest(message.parts)):
-            return
+        if message is None or not _says(message.parts):
+            return []
+        digest = _digest(message.parts)
+        if self._notes.was_said("working", digest):
+            return []
+        mark = partial(self._notes.says, "working", digest)
         if self._convert is not None:
-            async for event in self._converted(status):
-                yield event
-        elif message.text:
-            yield AgentEvent.of(action=CustomAction(Status(message.text)))
+            return await self._converted(status, mark)
+        return [(AgentEvent.of(action=CustomAction(Status(message.text))), mark)] if message.text else []
 
-    async def _events(self, item: Artifact | A2AMessage, parts: Sequence[A2APart]) -> AsyncIterator[AgentEvent]:
+    async def _events(self, item: Artifact | A2AMessage, parts: Sequence[A2APart], mark: Mark) -> list[Due]:
         if self._convert is not None:
-            async for event in self._converted(item):
-                yield event
-            return
+            return await self._converted(item, mark)
         data = parts[0].data if len(parts) == 1 and isinstance(parts[0], DataPart) else None
-        yield AgentEvent.of(_as_message(parts), custom_output=data)
+        return [(AgentEvent.of(_as_message(parts), custom_output=data), mark)]
 
-    async def _converted(self, item: Artifact | A2AMessage | TaskStatus) -> AsyncIterator[AgentEvent]:
+    async def _converted(self, item: Artifact | A2AMessage | TaskStatus, mark: Mark) -> list[Due]:
         assert self._convert is not None
         made: Any = await maybe_await(self._convert(item))
-        several = made if isinstance(made, list | tuple) else [made]
-        for one in several:
-            if isinstance(one, AgentEvent):
-                yield one
-            elif isinstance(one, Message):
-                yield AgentEvent.of(one)
-            elif isinstance(one, str):
-                yield AgentEvent.say(one)
-            elif one is not None:
-                msg = f"{self._who}: output_converter returned {one!r}: give an AgentEvent, a Message, a text, several of these, or None."
-                raise UsageError(msg)
+        several = [one for one in (made if isinstance(made, list | tuple) else [made]) if one is not None]
+        if not several:
+            mark()
+            return []
+        events = [self._as_event(one) for one in several]
+        return [*((event, None) for event in events[:-1]), (events[-1], mark)]
+
+    def _as_event(self, made: object) -> AgentEvent:
+        if isinstance(made, AgentEvent):
+            return made
+        if isinstance(made, Message):
+            return AgentEvent.of(made)
+        if isinstance(made, str):
+            return AgentEvent.say(made)
+        msg = f"{self._who}: output_converter returned {made!r}: give an AgentEvent, a Message, a text, several of these, or None."
+        raise UsageError(msg)
 
 
 def _as_message(parts: Sequence[A2APart]) -> Message:

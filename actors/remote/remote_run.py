@@ -6,7 +6,7 @@ goes on: after an interrupt, in another process, after a crash. If it is given u
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
 from ...runtime.log import logger
 from ...runtime.maybe_await import maybe_await
-from .outputs import Outputs
+from .outputs import Due, Outputs
 from .requests import answer_message, first_message, news_since
 from .task_notes import TaskNotes
 from .task_stream import TaskStream
@@ -89,8 +89,20 @@ class RemoteRun:
                         again = True
                         break
                     await self._notice(event)
-                    async for shown in self._shown(event, outputs):
-                        yield shown
+                    context_id = event.context_id
+                    for piece in self._pieces(event, outputs):
+                        yield piece
+                    for shown, mark in await self._due(event, outputs):
+                        if mark is not None:
+                            mark()
+                        yield self._remembered(shown, context_id)
+                    if not self._is_over or isinstance(event, A2AMessage | TaskArtifactUpdateEvent):
+                        continue
+                    if event.status.state.is_paused:
+                        self._notes.asks()
+                        yield self._interrupt(event.status)
+                    elif event.status.state is not TaskState.COMPLETED:
+                        raise await self._failure(event.status)
 
     # --- beginning ---
 
@@ -163,44 +175,30 @@ class RemoteRun:
             self._notes.answered()
             await self._notes.save()
 
-    async def _shown(self, event: StreamEvent, outputs: Outputs) -> AsyncIterator[AgentEvent]:
+    def _pieces(self, event: StreamEvent, outputs: Outputs) -> list[AgentEvent]:
+        """What is shown while it streams."""
+        if isinstance(event, TaskArtifactUpdateEvent):
+            return outputs.update(event)
+        return outputs.snapshot(event) if isinstance(event, Task) else []
+
+    async def _due(self, event: StreamEvent, outputs: Outputs) -> list[Due]:
+        """What is whole with this event."""
         if isinstance(event, A2AMessage):
             self._is_over = True
-            async for said in outputs.message(event):
-                yield self._remembered(said, event.context_id)
-            return
+            return await outputs.message(event)
         if isinstance(event, TaskArtifactUpdateEvent):
-            for piece in outputs.update(event):
-                yield piece
-            async for made in outputs.whole(is_over=False):
-                yield self._remembered(made, event.context_id)
-            return
-        if isinstance(event, Task):
-            for piece in outputs.snapshot(event):
-                yield piece
-        async for shown in self._at(event.status, event.context_id, outputs):
-            yield shown
-
-    async def _at(self, status: TaskStatus, context_id: str, outputs: Outputs) -> AsyncIterator[AgentEvent]:
-        """The task has come to that status."""
+            return await outputs.whole(is_over=False)
+        status = event.status
         state = status.state
         if state is TaskState.WORKING:
-            async for said in outputs.working(status):
-                yield said
+            return await outputs.working(status)
         if not (state.is_terminal or state.is_paused):
-            return
+            return []
         self._is_over = True
-        async for made in outputs.whole(is_over=state is TaskState.COMPLETED or state.is_paused):
-            yield self._remembered(made, context_id)
-        if state is TaskState.COMPLETED:
-            if status.message is not None:
-                async for said in outputs.message(status.message):
-                    yield self._remembered(said, context_id)
-        elif state.is_paused:
-            self._notes.asks()
-            yield self._interrupt(status)
-        else:
-            raise await self._failure(status)
+        due = await outputs.whole(is_over=state is TaskState.COMPLETED or state.is_paused)
+        if state is TaskState.COMPLETED and status.message is not None:
+            due += await outputs.message(status.message)
+        return due
 
     def _remembered(self, event: AgentEvent, context_id: str | None) -> AgentEvent:
         """The other agent remembers what was said in that context: next time it is told what is new."""

@@ -85,8 +85,9 @@ class TaskNotes:
     def shows(self, artifact_id: str, digest: str) -> None:
         self._values.setdefault("shown", {})[artifact_id] = digest
 
-    def is_news(self, kind: str, digest: str) -> bool:
-        """Whether the last of that kind was another one. It is noted as the last."""
-        known = self._values.get(kind)
+    def was_said(self, kind: str, digest: str) -> bool:
+        """Whether the last of that kind was the same."""
+        return bool(self._values.get(kind) == digest)
+
+    def says(self, kind: str, digest: str) -> None:
         self._values[kind] = digest
-        return bool(known != digest)
