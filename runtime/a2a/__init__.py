@@ -5,6 +5,10 @@
     sdk             the one door to the SDK: what is said when it is not installed
     conversion      our values as the SDK's protobuf, and back
     client          asking the agents of others
+    serving         the door for who serves an agent
+    tasks           the tasks of a served agent: one actor for each that something is done with
+    push            push notifications: where to, and one outbox for each task
+    server          the app: cards, who may ask, the operations by each transport
 
 Importing this must never import the SDK, and nothing of the SDK must ever be in what this room shows.
 """
@@ -19,6 +23,10 @@ from .data.question import RemoteInterrupt, RemoteQuestion
 from .data.stream_events import StreamEvent, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
 from .data.task import Artifact, Task, TaskState, TaskStatus
 from .errors import A2AConnectionError, A2AError, A2AProtocolError, A2ARequestError, RemoteTaskError
+from .push.policy import WebhookPolicy
+from .server.auth import ApiKeys, Authenticator, BearerTokens, Principal
+from .server.settings import AgentCardSettings, SkillSettings
+from .serving import a2a_app
 
 __all__ = [
     "A2AAction",
@@ -31,11 +39,15 @@ __all__ = [
     "A2ARequestError",
     "A2ARole",
     "AgentCard",
+    "AgentCardSettings",
     "AgentInterface",
     "AgentSkill",
+    "ApiKeys",
     "Artifact",
     "ArtifactUpdate",
     "AuthRequired",
+    "Authenticator",
+    "BearerTokens",
     "ClientLimits",
     "Credentials",
     "DataPart",
@@ -43,11 +55,13 @@ __all__ = [
     "MessageLike",
     "PartLike",
     "PartsLike",
+    "Principal",
     "Reject",
     "RemoteInterrupt",
     "RemoteQuestion",
     "RemoteTaskError",
     "Reply",
+    "SkillSettings",
     "Status",
     "StreamEvent",
     "Task",
@@ -57,4 +71,6 @@ __all__ = [
     "TaskStatusUpdateEvent",
     "TextPart",
     "Transport",
+    "WebhookPolicy",
+    "a2a_app",
 ]
