@@ -155,7 +155,7 @@ class RemoteRun:
     async def _was_canceled_before(self, event: StreamEvent) -> bool:
         """A task that was canceled with the run that had begun it, and the run goes on after all: it begins again."""
         is_first, self._is_first_look = self._is_first_look, False
-        if not is_first or not self._door.invocation.restored or self._notes.task_id is None:
+        if not is_first or not self._door.invocation.restored:
             return False
         if not isinstance(event, Task) or event.status.state is not TaskState.CANCELED:
             return False
@@ -232,7 +232,7 @@ class RemoteRun:
         """Have the task end as well, unless another process goes on with it. Waits for that, not for ever."""
         stream = self._stream
         task_id = self._notes.task_id or (None if stream is None else stream.task_id)
-        if self._is_over or task_id is None or self._door.run.continues_elsewhere:
+        if self._is_over or task_id is None or self._door.continues_elsewhere:
             return
         try:
             client = await self._agent.client()
