@@ -53,8 +53,8 @@ WireEvent: TypeAlias = pb.Task | pb.Message | pb.TaskStatusUpdateEvent | pb.Task
 
 _EXACT: Final = 2**53
 """Up to here, each whole number has a float of its own."""
-_DEEPEST: Final = 90
-"""How deep data may be: what reads protobuf gives up at 100 levels, with those around the data."""
+_DEEPEST: Final = 28
+"""How deep data may be: each level of it is up to three of protobuf, and what reads that gives up at 100, with those around the data."""
 
 
 # Data: what JSON can hold.

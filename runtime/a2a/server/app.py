@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_0_3, VERSION_HEADER
-from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from .call_context import CallContextBuilder
 from .card import extended_card, signer_of, with_address
@@ -69,8 +68,7 @@ class A2AApp:
         self._address = settings.url.rstrip("/") + ("" if self._path == "/" else self._path) if settings.url else None
         extended = self._extended if settings.extended is not None else None
         self.handler = Handler(self.service, card, extended, configs)
-        routes = self._routes()
-        self._app = Starlette(routes=routes, lifespan=self.lifespan)
+        self._app = Router(self._routes(), redirect_slashes=False, lifespan=self.lifespan)
         self._grpc = None
         if grpc is not None:
             from .grpc_server import GrpcServer  # noqa: PLC0415 -- it imports the extra

@@ -23,6 +23,8 @@ LONGEST_ID: Final = 256
 
 _LARGEST_PAGE: Final = 100
 _MOST_PARTS: Final = 1_000
+_DEEPEST: Final = 28
+"""How deep data may be: what is deeper could be taken, but not be read from a store again."""
 
 
 def check_fields(params: ProtoMessage) -> None:
@@ -72,18 +74,20 @@ def _check_struct(struct: Struct, where: str) -> None:
 
 
 def _check_values(values: Iterable[Value], where: str) -> None:
-    """JSON has no infinity and no NaN. One of them in the store would break each list of tasks in which it stands."""
-    left = list(values)
+    """JSON has no infinity and no NaN. One of them in the store would break each list of tasks in which it stands, and so would what is too deep to be read."""
+    left = [(value, 1) for value in values]
     while left:
-        value = left.pop()
+        value, depth = left.pop()
+        if depth > _DEEPEST:
+            raise InvalidParamsError(f"{where} is more than {_DEEPEST} levels deep.")
         kind = value.WhichOneof("kind")
         if kind == "number_value":
             if not math.isfinite(value.number_value):
                 raise InvalidParamsError(f"{where} holds a number that JSON cannot hold.")
         elif kind == "struct_value":
-            left.extend(value.struct_value.fields.values())
+            left.extend((one, depth + 1) for one in value.struct_value.fields.values())
         elif kind == "list_value":
-            left.extend(value.list_value.values)
+            left.extend((one, depth + 1) for one in value.list_value.values)
         elif kind is None:
             raise InvalidParamsError(f"{where} holds an empty value.")
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 __all__ = ["as_json"]
 
 _EXACT: Final = 2**53
-_DEEPEST: Final = 60
+_DEEPEST: Final = 24
+"""What is deeper becomes text: each level is up to three of protobuf, and what reads that gives up at 100."""
 
 
 def as_json(value: Any, depth: int = 0) -> Any:

@@ -94,6 +94,10 @@ class TaskService:
         """How many tasks have an actor."""
         return len(self._doors)
 
+    def actors(self) -> list[TaskActor]:
+        """The actors of tasks that something is done with."""
+        return [door.cell.actor for door in self._doors.values() if isinstance(door.cell.actor, TaskActor)]
+
     def is_at_work(self, task_id: str) -> bool:
         return task_id in self._doors
 

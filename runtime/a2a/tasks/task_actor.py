@@ -148,6 +148,10 @@ class TaskActor(Actor):
             logger.error("Task %s was cancelled, and its agent has not stopped within %g s.", self._task_id, CANCEL_SECONDS)
             turn.give_up()
 
+    def waiting(self) -> list[int]:
+        """How many updates wait to be read, for each client that looks on."""
+        return [shows.waiting for shows in self._looked_on]
+
     def closed(self, shows: Subscription) -> None:
         """A client has gone."""
         self._looked_on.pop(shows, None)
