@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from ...runtime.a2a import A2AMessage, A2APart, A2AProtocolError, Artifact, ClientLimits, DataPart, FilePart, Status, Task, TaskArtifactUpdateEvent, TaskStatus
 from ...runtime.a2a import TextPart as WireText
@@ -44,16 +44,22 @@ class _Growing:
     def extend(self, parts: Sequence[A2APart]) -> None:
         for part in parts:
             self.size += _size(part)
-            if isinstance(part, WireText) and not part.metadata and part.media_type is None:
+            if _is_plain(part):
                 self.pieces.append(part.text)
             else:
                 self._close_text()
                 self.parts.append(part)
 
     def _close_text(self) -> None:
-        if self.pieces:
-            self.parts.append(WireText("".join(self.pieces)))
-            self.pieces = []
+        """Plain text is one part, in however many pieces it came: what is the same looks the same."""
+        if not self.pieces:
+            return
+        last = self.parts[-1] if self.parts else None
+        if last is not None and _is_plain(last):
+            self.parts.pop()
+            self.pieces.insert(0, last.text)
+        self.parts.append(WireText("".join(self.pieces)))
+        self.pieces = []
 
     def whole(self) -> Artifact:
         self._close_text()
@@ -145,12 +151,15 @@ class Outputs:
         for artifact_id, growing in self._artifacts.items():
             if not (growing.is_last or is_over):
                 continue
-            if self._shown_open == artifact_id:
-                self._shown_open = None
             artifact = growing.whole()
             digest = _digest(artifact.parts)
             growing.is_last = False
-            if not self._notes.was_shown(artifact_id, digest) and _says(artifact.parts):
+            is_news = not self._notes.was_shown(artifact_id, digest) and _says(artifact.parts)
+            if is_news:
+                due += [(piece, None) for piece in self._stream(artifact_id, growing, growing.text()[growing.streamed :])]
+            if self._shown_open == artifact_id:
+                self._shown_open = None
+            if is_news:
                 due += await self._events(artifact, artifact.parts, partial(self._notes.shows, artifact_id, digest))
         return due
 
@@ -223,6 +232,10 @@ def _as_part(part: A2APart) -> chat.Part:
     if kind == "audio":
         return chat.AudioPart(part.url, part.data, media_type)
     return chat.FilePart(part.url, part.data, media_type, part.name)
+
+
+def _is_plain(part: A2APart) -> TypeGuard[WireText]:
+    return isinstance(part, WireText) and not part.metadata and part.media_type is None
 
 
 def _says(parts: Sequence[A2APart]) -> bool:

@@ -43,15 +43,13 @@ def make_http(limits: ClientLimits, given: httpx.AsyncClient | None = None, auth
     """A client of our own that uses the connections of the one that was given, if one was."""
     inner = _Through(given) if given is not None else own_transport(limits)
     timeout = httpx.Timeout(None, connect=limits.connect, write=limits.request)
-    return httpx.AsyncClient(
-        transport=_Bounded(inner, limits.response), timeout=timeout, auth=auth, headers={"Accept-Encoding": "identity"}, follow_redirects=False
-    )
+    return httpx.AsyncClient(transport=_Bounded(inner, limits), timeout=timeout, auth=auth, headers={"Accept-Encoding": "identity"}, follow_redirects=False)
 
 
 class _Bounded(httpx.AsyncBaseTransport):
-    def __init__(self, inner: httpx.AsyncBaseTransport, most: int) -> None:
+    def __init__(self, inner: httpx.AsyncBaseTransport, limits: ClientLimits) -> None:
         self._inner = inner
-        self._most = most
+        self._limits = limits
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._inner.handle_async_request(request)
@@ -62,7 +60,7 @@ class _Bounded(httpx.AsyncBaseTransport):
             msg = f"{where} sends a compressed answer, though it was asked for a plain one."
             raise A2AProtocolError(msg)
         is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
-        counted = _Events(response.stream, self._most, where) if is_events else _Body(response.stream, self._most, where)
+        counted = (_Events if is_events else _Body)(response.stream, self._limits, where)
         return httpx.Response(response.status_code, headers=response.headers, stream=counted, extensions=response.extensions)
 
     async def aclose(self) -> None:
@@ -72,19 +70,30 @@ class _Bounded(httpx.AsyncBaseTransport):
 class _Body(httpx.AsyncByteStream):
     """A whole answer."""
 
-    def __init__(self, inner: httpx.AsyncByteStream, most: int, where: str) -> None:
+    what = "an answer"
+
+    def __init__(self, inner: httpx.AsyncByteStream, limits: ClientLimits, where: str) -> None:
         self._inner = inner
-        self._most = most
+        self._limits = limits
         self._where = where
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
+        size = values = 0
         async for chunk in self._inner:
-            count += len(chunk)
-            if count > self._most:
-                msg = f"{self._where} sends an answer of more than {self._most:,} bytes: ClientLimits(response=...) is the bound."
-                raise A2AProtocolError(msg)
+            size += len(chunk)
+            values += chunk.count(b",")
+            self._check(size, values)
             yield chunk
+
+    def _check(self, size: int, values: int) -> None:
+        """What is small over the wire may be large in memory: a list of nothing has three bytes there, and hundreds here. So values are bounded as well."""
+        limits = self._limits
+        if size > limits.response:
+            msg = f"{self._where} sends {self.what} of more than {limits.response:,} bytes: ClientLimits(response=...) is the bound."
+            raise A2AProtocolError(msg)
+        if values > limits.values:
+            msg = f"{self._where} sends {self.what} with more than {limits.values:,} values: ClientLimits(values=...) is the bound."
+            raise A2AProtocolError(msg)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -93,8 +102,11 @@ class _Body(httpx.AsyncByteStream):
 class _Events(_Body):
     """A stream of events, each of which is bounded."""
 
+    what = "an event"
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        count, tail, held = 0, b"", b""
+        size = values = 0
+        tail = held = b""
         async for raw in self._inner:
             chunk = held + raw
             cut = _CUT.search(chunk)
@@ -103,11 +115,9 @@ class _Events(_Body):
             seen, ends = tail + chunk, 0
             for blank in _BLANK.finditer(seen):
                 ends = blank.end()
-            count = len(seen) - ends if ends else count + len(chunk)
+            size, values = (len(seen) - ends, seen.count(b",", ends)) if ends else (size + len(chunk), values + chunk.count(b","))
             tail = seen[-2:] if ends < len(seen) - 1 else b""
-            if count > self._most:
-                msg = f"{self._where} sends an event of more than {self._most:,} bytes: ClientLimits(response=...) is the bound."
-                raise A2AProtocolError(msg)
+            self._check(size, values)
             if chunk:
                 yield chunk
         if held:

@@ -18,6 +18,8 @@ class ClientLimits:
 
     response: int = 16 * 1024 * 1024
     """Of one answer, or of one event in a stream."""
+    values: int = 500_000
+    """How many values may be in that; its commas are counted."""
     content: int = 64 * 1024 * 1024
     """Of all that one task says and makes, as far as an agent keeps it."""
     events: int = 100_000

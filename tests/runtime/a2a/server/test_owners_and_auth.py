@@ -98,7 +98,9 @@ def test_an_authenticator_that_fails_lets_nobody_in_and_says_nothing(run):
 def test_signed_tokens_are_taken_if_all_of_them_is_right(run):
     key, other = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    auth = Authenticator.jwt(public, audience="us", issuer="them", algorithms=("ES256",), tenant_claim="org", openid_url="https://them/.well-known/openid-configuration")
+    auth = Authenticator.jwt(
+        public, audience="us", issuer="them", algorithms=("ES256",), tenant_claim="org", openid_url="https://them/.well-known/openid-configuration"
+    )
     now = int(time.time())
     right = {"sub": "dora", "aud": "us", "iss": "them", "exp": now + 600, "org": "acme", "scope": "a b"}
 
@@ -187,7 +189,9 @@ def test_tenants_are_apart_and_one_of_a_principals_own_is_fixed(run):
     run(main())
 
 
-@pytest.mark.parametrize("make", [lambda: BearerTokens({}), lambda: BearerTokens({" ": "a"}), lambda: ApiKeys("key"), lambda: Authenticator("x"), lambda: Principal("")])
+@pytest.mark.parametrize(
+    "make", [lambda: BearerTokens({}), lambda: BearerTokens({" ": "a"}), lambda: ApiKeys("key"), lambda: Authenticator("x"), lambda: Principal("")]
+)
 def test_what_can_let_nobody_in_is_refused_at_once(make):
     with pytest.raises(UsageError):
         make()
