@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -21,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-__all__ = ["Job", "RawServer", "SdkServer", "card_of", "data", "free_port", "text"]
+__all__ = ["Job", "RawServer", "SdkServer", "card_of", "data", "free_port", "json_card", "send_json", "text"]
 
 
 def free_port() -> int:
@@ -244,3 +245,24 @@ class RawServer:
         finally:
             self._open.discard(task)
             writer.close()
+
+
+async def send_json(writer, value, status=200, **headers):
+    """Answer with JSON, and close."""
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    writer.write(head.encode() + b"".join(f"{name}: {one}\r\n".encode() for name, one in headers.items()) + b"\r\n" + body)
+    await writer.drain()
+
+
+def json_card(writer, **changes):
+    """The card of a server that is written by hand."""
+    port = writer.get_extra_info("sockname")[1]
+    card = {
+        "name": "Raw",
+        "description": "d",
+        "version": "1",
+        "capabilities": {"streaming": True},
+        "supportedInterfaces": [{"url": f"http://127.0.0.1:{port}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+    }
+    return {**card, **changes}

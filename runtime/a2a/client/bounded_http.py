@@ -25,8 +25,6 @@ _UNSAFE: Final = re.compile(b"\xc2\x85|\xe2\x80[\xa8\xa9]")
 _ESCAPED: Final = {b"\xc2\x85": b"\\u0085", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
 _CUT: Final = re.compile(b"(?:\xc2|\xe2|\xe2\x80)\\Z")
 _BLANK: Final = re.compile(rb"\n\r?\n|\r\r")
-_DEFAULT: Final = httpx.Timeout(5.0)
-"""What `httpx` takes where its user has said nothing. It ends quiet streams."""
 
 
 def own_transport(limits: ClientLimits) -> httpx.AsyncBaseTransport:
@@ -136,7 +134,7 @@ class _Through(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         extensions = dict(request.extensions)
-        if self._client.timeout != _DEFAULT:
+        if self._client.timeout != httpx.Timeout(5.0):  # what httpx takes where its user has said nothing: it ends quiet streams
             own = self._client.timeout.as_dict()
             asked = extensions.get("timeout", {})
             extensions["timeout"] = {name: own.get(name) if asked.get(name) is None else asked[name] for name in ("connect", "read", "write", "pool")}

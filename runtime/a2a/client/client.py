@@ -34,7 +34,6 @@ Credentials: TypeAlias = "_Headers | Callable[[], _Headers | Awaitable[_Headers]
 """A token, or headers; or a function that returns one of these each time; or what `httpx` knows of."""
 
 _NO_LIMITS: Final = ClientLimits()
-_NOTHING: Final[Metadata] = {}
 
 
 class A2AClient:
@@ -104,23 +103,23 @@ class A2AClient:
         *,
         task_id: str | None = None,
         context_id: str | None = None,
-        metadata: Metadata = _NOTHING,
+        metadata: Metadata | None = None,
         wait: bool = True,
         history_length: int | None = None,
     ) -> Task | A2AMessage:
         """Send a message. The answer is a message, or the task that it has begun: when that has ended or waits, or at once, with `wait=False`."""
         said = _addressed(message, task_id, context_id)
-        return await self._connected().send(said, metadata, wait=wait, history=history_length)
+        return await self._connected().send(said, metadata or {}, wait=wait, history=history_length)
 
     async def stream(
-        self, message: MessageLike, *, task_id: str | None = None, context_id: str | None = None, metadata: Metadata = _NOTHING
+        self, message: MessageLike, *, task_id: str | None = None, context_id: str | None = None, metadata: Metadata | None = None
     ) -> AsyncGenerator[StreamEvent, None]:
         """Send a message, and see what becomes of it until the stream ends: one message, or the task first and then its changes.
 
         An agent that does not stream answers with one item.
         """
         said = _addressed(message, task_id, context_id)
-        async with aclosing(_pumped(self._connected().stream(said, metadata))) as events:
+        async with aclosing(_pumped(self._connected().stream(said, metadata or {}))) as events:
             async for event in events:
                 yield event
 

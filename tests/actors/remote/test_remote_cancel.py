@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from tests.doubles.a2a_servers import RawServer, SdkServer, text
-from tests.runtime.a2a.test_client import json_card, send_json
+from tests.doubles.a2a_servers import RawServer, SdkServer, json_card, send_json, text
 from understudy.actors import ChatModelAgent, Loop, RemoteAgent, Sequential
 from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, RunStatus, ScriptedModel, SQLiteStore, ToolCalls
 from understudy.runtime.a2a import ClientLimits

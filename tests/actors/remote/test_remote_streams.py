@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.a2a_servers import RawServer, SdkServer, text
-from tests.runtime.a2a.test_client import json_card, send_json
+from tests.doubles.a2a_servers import RawServer, SdkServer, json_card, send_json, text
 from understudy.actors import RemoteAgent
 from understudy.runtime import MemoryStore, Runner, SQLiteStore
 from understudy.runtime.a2a import A2AConnectionError, A2AProtocolError, ClientLimits

@@ -7,8 +7,7 @@ import resource
 
 import pytest
 
-from tests.doubles.a2a_servers import RawServer
-from tests.runtime.a2a.test_client import json_card, send_json
+from tests.doubles.a2a_servers import RawServer, json_card, send_json
 from understudy.actors import RemoteAgent
 from understudy.runtime import Runner
 from understudy.runtime.a2a import A2AClient, A2AConnectionError, A2AError, A2AProtocolError, ClientLimits
