@@ -39,6 +39,7 @@ ORDER = {
         "(agents)": ("agent", "workflow", "guardrail", "middleware"),
         "handoffs": (),
         "chat_agent": (),
+        "remote": (),
         "prebuilt": (),
         "agents_sdk": (),
         "swarm": (),

@@ -145,7 +145,8 @@ def metadata_to_wire(metadata: Metadata, where: str = "metadata") -> Struct:
 
 
 def metadata_from_wire(struct: Struct) -> dict[str, object]:
-    return {key: data_from_wire(item) for key, item in struct.fields.items()}
+    """Sorted: protobuf's maps have no order, and the same data is to be the same text each time."""
+    return {key: data_from_wire(struct.fields[key]) for key in sorted(struct.fields)}
 
 
 # Messages and their parts.
