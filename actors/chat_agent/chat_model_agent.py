@@ -36,6 +36,12 @@ from .setup import MessageModifier, Setup
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
 _DEFAULT_SETTINGS: Final = ModelSettings()
+_LISTED: Final = {"tools": "tools", "middleware": "Middleware"}
+_CALLED_WITH: Final = {
+    "unknown_tool": "name and arguments",
+    "make_model_input": "instruction, input and context",
+    "message_modifier": "context and messages",
+}
 
 
 class _RunnerOptions(TypedDict, total=False):
@@ -99,14 +105,11 @@ class ChatModelAgent(Agent):
         **agent_options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
-        _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
-        _check(name, "middleware", "a list of Middleware", isinstance(middleware, Iterable), middleware)
+        _check_iterables(name, tools=tools, middleware=middleware)
+        _check_functions(name, unknown_tool=unknown_tool, make_model_input=make_model_input, message_modifier=message_modifier)
         _check(name, "max_iterations", "a whole number, 1 or more", isinstance(max_iterations, int) and max_iterations >= 1, max_iterations)
         _check(name, "instruction", "a text, or a function of the context", isinstance(instruction, str) or callable(instruction), instruction)
         _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
-        _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
-        _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
-        _check(name, "message_modifier", "a function of context and messages", message_modifier is None or callable(message_modifier), message_modifier)
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
@@ -255,6 +258,16 @@ def _check(name: str, parameter: str, wanted: str, good: bool, given: object) ->
     if not good:
         msg = f"agent {name!r}: {parameter}={given!r}: give {wanted}."
         raise UsageError(msg, agent=name)
+
+
+def _check_iterables(name: str, **given: object) -> None:
+    for parameter, value in given.items():
+        _check(name, parameter, f"a list of {_LISTED[parameter]}", isinstance(value, Iterable) and not isinstance(value, str), value)
+
+
+def _check_functions(name: str, **given: object) -> None:
+    for parameter, value in given.items():
+        _check(name, parameter, f"a function of {_CALLED_WITH[parameter]}", value is None or callable(value), value)
 
 
 def as_model(model: ChatModel | str | None, name: str) -> ChatModel:
