@@ -23,7 +23,7 @@ from ...runtime.run.run_options import RunOptions
 from ...runtime.runner import Runner
 from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
-from ..agent import Agent, AgentOptions
+from ..agent import Agent, AgentOptions, check_option_names
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
 from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff, as_handoff
@@ -74,6 +74,8 @@ class ChatModelAgent(Agent):
     recorded.
     """
 
+    _runner: Runner | None = None  # of `generate` and `stream`, made when it is first used
+
     def __init__(
         self,
         *,
@@ -104,6 +106,7 @@ class ChatModelAgent(Agent):
         model_settings: ModelSettings | None = None,
         **agent_options: Unpack[AgentOptions],
     ) -> None:
+        check_option_names(ChatModelAgent, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         _check_iterables(name, tools=tools, middleware=middleware)
         _check_functions(name, unknown_tool=unknown_tool, make_model_input=make_model_input, message_modifier=message_modifier)
@@ -133,7 +136,6 @@ class ChatModelAgent(Agent):
         self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
         self._take_handoffs(handoffs, multiple_handoffs, nests=nest_handoff_history)
         self.model_settings = model_settings or _DEFAULT_SETTINGS
-        self._runner: Runner | None = None
 
     def _twin(self) -> Self:
         twin = super()._twin()
