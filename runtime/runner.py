@@ -16,9 +16,10 @@ from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
 from .codec.packing import pack
 from .data.agent_input import AgentInput
-from .data.chat import Message
+from .data.chat import Message, new_id
 from .durability.answers import Answers
-from .durability.checkpoint import check_checkpoint_id
+from .durability.checkpoint import check_checkpoint_id, check_run_id
+from .durability.kept_outcome import seconds_kept
 from .durability.leases import Busy
 from .durability.open_mark import UnfinishedRun
 from .durability.persistence import RunPersistence
@@ -93,9 +94,7 @@ class Runner:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
         access = _access_of(store, durability)
-        if keep is not None and keep not in ("unfinished", "all") and not (isinstance(keep, int | float) and keep >= 0):
-            msg = f"Runner(keep={keep!r}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended."
-            raise UsageError(msg)
+        kept_for = seconds_kept(keep)
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -119,7 +118,9 @@ class Runner:
                 check(node)
             if (access is None or durability == "none") and (asking := getattr(node.agent, "asks_approval", ())):
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
-        self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
+        if access is not None and durability != "none":
+            check_run_id(new_id(), self._tree.name)
+        self._keep = kept_for
         settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
         self._access = access
         self._factory = RunFactory(self._tree, system, access, settings)
@@ -156,7 +157,7 @@ class Runner:
         `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
         ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
         """
-        own = self._factory.context(session_id, session_values, options, context, _checked_id(run_id))
+        own = self._factory.context(session_id, session_values, options, context, self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def _begin(
@@ -225,7 +226,7 @@ class Runner:
         detached: bool = False,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, _checked_id(run_id))
+        own = self._factory.context(turn.session_id, session_values, options, context, self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def resume(
@@ -265,7 +266,10 @@ class Runner:
 
         Its events come from the store, those behind number `after`. Leaving, or cancelling what this returns, ends the looking, and not the run.
         """
-        check_checkpoint_id(run_id, "run_id")
+        check_run_id(run_id, self._tree.name)
+        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
+            msg = f"attach(after={after!r}): give the number of the last event that you have, or 0."
+            raise UsageError(msg)
         opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
         return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
 
@@ -280,9 +284,12 @@ class Runner:
         wait for their answers, and are not among them.
         """
         for name, number in (("max_attempts", max_attempts), ("limit", limit), ("concurrency", concurrency)):
-            if number is not None and (not isinstance(number, int) or number < 1):
+            if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
                 msg = f"recover({name}={number!r}): give 1 or more."
                 raise UsageError(msg)
+        if where is not None and not callable(where):
+            msg = f"recover(where={where!r}): give a function of what the store says of a run, that returns whether it is wanted."
+            raise UsageError(msg)
         access, system = self._fenced("recover()"), self._factory.choose_system()
         search = Search(max_attempts, limit, where)
 
@@ -296,6 +303,7 @@ class Runner:
 
     async def retry(self, run_id: str) -> Run:
         """Give a run that was set aside another life: it is continued, and counts as never having ended a process."""
+        check_run_id(run_id, self._tree.name)
         access, system = self._fenced("retry()"), self._factory.choose_system()
 
         async def continue_it() -> Run:
@@ -322,6 +330,9 @@ class Runner:
         return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
 
     # --- making ---
+
+    def _checked_id(self, run_id: str | None) -> str | None:
+        return None if run_id is None else check_run_id(run_id, self._tree.name)
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:
@@ -353,10 +364,6 @@ def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
             raise UsageError(msg)
         access.require_fences("Runner(durability='step')")
     return access
-
-
-def _checked_id(run_id: str | None) -> str | None:
-    return None if run_id is None else check_checkpoint_id(run_id, "run_id")
 
 
 def _input_mark(given: AgentInput) -> str:
