@@ -6,6 +6,7 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from .actor.host import Host
@@ -20,16 +21,17 @@ from .data.chat import Message, new_id
 from .durability.answers import Answers
 from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
+from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
 from .durability.open_mark import UnfinishedRun
 from .durability.persistence import RunPersistence
-from .durability.recovery import Recovery, Search, find_unfinished, retry_stuck, stuck_runs
+from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import logger
 from .run.event_log import EventLog
 from .run.following import Following
-from .run.opening import Beginning, BeginningOnce, Opening, Resuming
+from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Resuming
 from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
@@ -295,7 +297,8 @@ class Runner:
 
         async def continue_all() -> list[Run]:
             found = await find_unfinished(access, self._tree, system, search)
-            runs = [self._continued(recovery, start=False) for recovery in found]
+            runs = [self._continued(taken.persistence, Resuming(taken.persistence, None, taken.image), start=False) for taken in found.taken]
+            runs += [self._continued_alone(access, run, system, max_attempts) for run in found.last_lives]
             start_at_most(runs, concurrency)
             return runs
 
@@ -307,7 +310,8 @@ class Runner:
         access, system = self._fenced("retry()"), self._factory.choose_system()
 
         async def continue_it() -> Run:
-            return self._continued(await retry_stuck(access, self._tree, system, run_id))
+            taken = await retry_stuck(access, self._tree, system, run_id)
+            return self._continued(taken.persistence, Resuming(taken.persistence, None, taken.image))
 
         return await LoopDoor(system, "retry()").call(continue_it)
 
@@ -315,12 +319,16 @@ class Runner:
         """The runs of this agent that were set aside, because each has ended its process too often."""
         return await stuck_runs(self._fenced("stuck()"), self._tree.name)
 
-    def _continued(self, recovery: Recovery, *, start: bool = True) -> Run:
+    def _continued(self, persistence: RunPersistence, opening: Opening, *, start: bool = True) -> Run:
         """A run that is continued, on the loop of the system in which it is to live."""
-        persistence, image = recovery
         context = self._factory.context(None, None, None, run_id=persistence.run_id)
-        opening, on_leave = Resuming(persistence, None, image), self._on_leave(detached=False)
-        return self._factory.make(context, _NO_INPUT, persistence, opening, None, on_leave=on_leave, start=start)
+        return self._factory.make(context, _NO_INPUT, persistence, opening, None, on_leave=self._on_leave(detached=False), start=start)
+
+    def _continued_alone(self, access: StoreAccess, run: UnfinishedRun, system: Host, max_attempts: int) -> Run:
+        """One that is on its last life: it is taken when its turn has come."""
+        made = self._continued(RunPersistence(access, self._tree, run), RecoveringAlone(self._tree, max_attempts), start=False)
+        made.when_finished(partial(last_lives_of(system, access).leave, run.id))
+        return made
 
     def recover_every(self, seconds: float, **search: Unpack[SearchOptions]) -> RecoveryLoop:
         """Call `recover` again and again, for a service: `async with runner.recover_every(30): ...`, or keep what it returns, and `stop()` it.

@@ -1,6 +1,7 @@
 """How a run has ended, as it is kept in a store for callers that ask for it later, or from another process.
 
-Owns: the form of it, and for how long a user may ask for it. What cannot be written (an output of a type that is not registered) is kept as its text. It must never reach a store.
+Owns: the form of it, and for how long a user may ask for it. What cannot be written (an output of a type that is not registered) is kept as its text. It must
+never reach a store.
 """
 
 from __future__ import annotations

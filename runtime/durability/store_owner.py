@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from ..data.chat import new_id
-from ..errors import WriteRefused
+from ..errors import StoreError, WriteRefused
 from ..log import logger
 
 if TYPE_CHECKING:
@@ -218,11 +218,18 @@ class StoreOwner:
         self.waiting.clear()
         await self._is_quiet.wait()
         if entered and (held or self.owed):
+            await asyncio.gather(*map(self._release, held))
             try:
                 await self.access.revoke(name)
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end
                 logger.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
         _owners.pop(name, None)
+
+    async def _release(self, lease: Lease) -> None:
+        """Leave for others what is unfinished: it has not ended this process. What cannot be left so is free all the same, when the owner has ended."""
+        if lease.is_held and lease.is_unfinished and lease.claim is not None:
+            with contextlib.suppress(StoreError, WriteRefused):  # said of the owner, if it lasts
+                await self.access.commit(lease.claim, (), then="release")
 
 
 # The owners of this process by their names: those that may be at work.

@@ -16,9 +16,10 @@ from ..data.agent_input import AgentInput
 from ..data.run_result import RunResult
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
+from ..durability.last_lives import last_lives_of
 from ..durability.open_mark import UnfinishedRun, read_mark
 from ..durability.persistence import RunPersistence
-from ..durability.recovery import stuck_run
+from ..durability.recovery import stuck_run, take_unfinished
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
@@ -28,9 +29,10 @@ from .following import Following, wait_until_written
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
+    from ..agent.tree import Node
     from .event_log import EventLog
 
-__all__ = ["Beginning", "BeginningOnce", "Opening", "Resuming"]
+__all__ = ["Beginning", "BeginningOnce", "Opening", "RecoveringAlone", "Resuming"]
 
 Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
 """Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
@@ -141,6 +143,25 @@ class Resuming:
             event_log.context.session.update(asked)
         await persistence.go_on(state)
         return None
+
+
+class RecoveringAlone:
+    """Of a run that is on its last life: it is taken when its turn has come, and not before."""
+
+    __slots__ = ("_max_attempts", "_root")
+
+    def __init__(self, root: Node, max_attempts: int) -> None:
+        self._root = root
+        self._max_attempts = max_attempts
+
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+        persistence = event_log.persistence
+        assert persistence is not None
+        await last_lives_of(system, persistence.access).wait(persistence.run_id)
+        recovery = await take_unfinished(persistence, self._root, system, self._max_attempts)
+        if recovery is not None:
+            return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
+        return await Following(persistence.access, self._root.name, persistence.run_id)(event_log, system, stop)
 
 
 def _set_streaming(state: RunState, *, streaming: bool) -> None:
