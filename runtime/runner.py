@@ -188,7 +188,7 @@ class Runner:
                 msg = f"run(run_id={context.run_id!r}): that a run is begun once is kept in a store: give the Runner one, and durability='step' or 'interrupt'."
                 raise UsageError(msg)
             persistence.access.require_fences("run(run_id=...)")
-            opening = BeginningOnce()
+            opening = BeginningOnce(self._tree)
         elif turn is not None or (persistence is not None and (persistence.journal is not None or persistence.keeps_outcome)):
             opening = Beginning()
         return self._factory.make(context, given, persistence, opening, timeout, turn, self._on_leave(detached=detached))

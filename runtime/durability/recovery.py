@@ -20,6 +20,7 @@ from .last_lives import last_lives_of
 from .leases import leases_of
 from .open_mark import OpenMark, UnfinishedRun, read_mark
 from .persistence import RunPersistence
+from .save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import open_key, open_prefix, stuck_key, stuck_prefix
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.tree import Node
 
-__all__ = ["Found", "Recovery", "Search", "find_unfinished", "retry_stuck", "stuck_run", "stuck_runs", "take_unfinished"]
+__all__ = ["Found", "Recovery", "Search", "find_unfinished", "is_beyond_recovery", "retry_stuck", "stuck_run", "stuck_runs", "take_unfinished"]
 
 _AT_ONCE: Final = 200
 """Runs that are looked at together: their reads are one to the store."""
@@ -140,6 +141,14 @@ async def take_unfinished(persistence: RunPersistence, root: Node, system: Host,
         await persistence.own.give_back()
         raise
     return None
+
+
+async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
+    """Whether a run has lost its process, and nothing of it was kept: its steps are not, and it has not come to rest in good order."""
+    if run.steps or await access.holder(open_key(run.agent, run.id)) is not None:
+        return False
+    last = await SaveSlot(access, run.checkpoint_id).look()
+    return last is None or last["run"] != run.id or not last.get("open")
 
 
 async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
