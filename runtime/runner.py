@@ -281,7 +281,8 @@ class Runner:
         """Continue every run of this agent in the store that is not finished and that no living process works on: after a crash, or after a drain.
 
         Each is continued once, however many processes call this at the same time; those that have ended the fewest processes come first, `limit` of them at
-        most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life. `where` chooses
+        most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life; those that may
+        lose no process more are taken one after the other, so that none is lost with another one. `where` chooses
         by what the store says of a run: its `id`, `session_id`, `version`. Of those that are found, `concurrency` at most are at work at once. Interrupted runs
         wait for their answers, and are not among them.
         """
