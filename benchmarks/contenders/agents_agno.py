@@ -15,7 +15,7 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 from agno.tools import tool
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
 
 __all__ = ["Agno"]
 

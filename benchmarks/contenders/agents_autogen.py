@@ -15,7 +15,7 @@ from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import FunctionTool
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
 
 __all__ = ["AutogenAgentChat"]
 

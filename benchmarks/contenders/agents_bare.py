@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
 
 __all__ = ["BareLoop"]
 

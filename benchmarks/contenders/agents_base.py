@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter_ns as now
 from typing import Any, Literal, TypeAlias
 
-from measure import Stopwatch
-
-from contenders.base import AsyncContender, Load
+from benchmarks.contenders.base import AsyncContender, Load
+from benchmarks.lab.measure import Stopwatch
 
 __all__ = ["ANSWER", "ARGUMENTS", "KEYS", "MODEL_SECONDS", "QUESTION", "REFERENCE", "AgentContender", "Once", "What", "load_contender"]
 
@@ -223,5 +222,5 @@ def _nothing() -> None:
 def load_contender(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> AgentContender:
     """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
     module, name = _WHERE[key]
-    contender: AgentContender = getattr(importlib.import_module(f"contenders.{module}"), name)(loop_factory)
+    contender: AgentContender = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), name)(loop_factory)
     return contender

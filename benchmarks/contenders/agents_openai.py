@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import itertools
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, ClassVar
 
+from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool, set_tracing_disabled
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-def _import_library() -> None:
-    """Import the library `agents`, which the command `agents.py` in the folder above would shadow."""
-    before, here = sys.path.copy(), Path(__file__).parents[1]
-    sys.path[:] = [entry for entry in before if Path(entry).resolve() != here]
-    try:
-        importlib.import_module("agents")
-    finally:
-        sys.path[:] = before
-
-
-_import_library()
-
-from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool, set_tracing_disabled  # noqa: E402 -- see above
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText  # noqa: E402 -- as above
-
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What  # noqa: E402 -- as above
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
 
 __all__ = ["OpenAIAgents"]
 

@@ -9,10 +9,9 @@ from time import perf_counter_ns as now
 from time import time
 from typing import Any, ClassVar
 
-from measure import Stopwatch
-
-from contenders.agents_base import ANSWER, ARGUMENTS, MODEL_SECONDS, QUESTION, AgentContender, Once, What
-from contenders.base import Load
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_SECONDS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.base import Load
+from benchmarks.lab.measure import Stopwatch
 from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, Tool, handoff, tool
 from understudy.runtime import AgentEvent, MemoryStore, Message, ModelRequest, Runner, SQLiteStore, ToolCall
 from understudy.runtime.data.events import stamp

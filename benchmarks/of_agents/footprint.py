@@ -1,9 +1,9 @@
 """Measurements that need a process of their own: the memory of definitions, the memory of sessions that wait for their model, the time of an import.
 
-    python benchmarks/footprint.py definitions understudy 10000
-    python benchmarks/footprint.py sessions understudy 10000
+    python -m benchmarks.of_agents.footprint definitions understudy 10000
+    python -m benchmarks.of_agents.footprint sessions understudy 10000
 
-print one line of JSON. `agents.py` runs them in a fresh process for each figure, because memory that was used before hides what is used now.
+print one line of JSON. `agents` runs them in a fresh process for each figure, because memory that was used before hides what is used now.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
 import psutil
-from contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
+
+from benchmarks.contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
+from benchmarks.lab.process import in_process
 
 __all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "measure_definitions", "measure_imports", "measure_sessions"]
 
@@ -114,13 +115,7 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
 
 
 def _in_process(what: str, contender: str, count: int, *options: str) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__)), what, contender, str(count), *options]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        msg = f"{count:,} {what} of {contender} ended with {done.returncode}:\n{done.stderr}"
-        raise RuntimeError(msg)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    return in_process("benchmarks.of_agents.footprint", what, contender, str(count), *options)
 
 
 def _resident() -> int:
