@@ -20,6 +20,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
@@ -27,9 +28,9 @@ from typing import Any
 import psutil
 
 from benchmarks.contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
-from benchmarks.lab.process import in_process
+from benchmarks.lab.process import ProcessFailed, in_process
 
-__all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "measure_definitions", "measure_imports", "measure_sessions"]
+__all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "import_once", "measure_definitions", "measure_imports", "measure_sessions"]
 
 # How long each session's model sleeps.
 SESSION_SECONDS = 1.0
@@ -97,10 +98,9 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for number in range(times + 1):
             for key, module in there.items():
-                command = [sys.executable, "-P", "-c", _IMPORT.format(module=module)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+                figures = import_once(module, environment=environment)
                 if number:
-                    rounds[key].append(json.loads(done.stdout))
+                    rounds[key].append(figures)
     return [
         Import(
             contender=key,
@@ -112,6 +112,17 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
         )
         for key, module in there.items()
     ]
+
+
+def import_once(module: str, *, interpreter: str | Path = sys.executable, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The seconds of one import in a fresh interpreter, by the clock and of the processor."""
+    command = [str(interpreter), "-P", "-c", _IMPORT.format(module=module)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        msg = f"import {module} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        raise ProcessFailed(msg)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def _in_process(what: str, contender: str, count: int, *options: str) -> dict[str, Any]:
