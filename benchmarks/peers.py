@@ -65,9 +65,8 @@ def chosen(only: list[str] | None, parser: argparse.ArgumentParser) -> list[Work
     found = []
     for name in only:
         if not (mine := named(name)):
-            parser.error(
-                f"--only {name}: there is no such workload. There are {', '.join(dict.fromkeys(one.name for one in WORKLOADS.values()))}, {', '.join(WORKLOADS)}."
-            )
+            there = [*dict.fromkeys(one.name for one in WORKLOADS.values()), *WORKLOADS]
+            parser.error(f"--only {name}: there is no such workload. There are {', '.join(there)}.")
         found += mine
     return [one for one in WORKLOADS.values() if one in found]
 
@@ -135,7 +134,10 @@ def report(
     )
     written = [options.output, table]
     if not options.no_plot:
-        written += draw_page(options.output, cells, workloads=options.workloads, titles={key: key for key in titles}, missing=missing, footnote=footnote)
+        for by_cpu in (False, True):
+            path = options.output.with_name(f"{options.output.stem}-{'cpu' if by_cpu else 'clock'}.json")
+            names = {key: key for key in titles}
+            written += draw_page(path, cells, workloads=options.workloads, titles=names, missing=missing, footnote=footnote, by_cpu=by_cpu)
     console = Console()
     console.print(Markdown(text))
     console.print("Written:", ", ".join(os.path.relpath(path) for path in written))

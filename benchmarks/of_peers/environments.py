@@ -1,7 +1,7 @@
 """An environment for each peer: made once, by uv if it is there and by venv and pip otherwise, and kept for the next run. It names packages, and no host.
 
-Peers do not agree on the versions of what they stand on, and an import of one may slow another: so each has an environment of its own, and understudy has that of
-the interpreter that runs the benchmark.
+Peers do not agree on the versions of what they stand on, and an import of one may slow another: so each has an environment of its own, and understudy has
+that of the interpreter that runs the benchmark.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -35,24 +36,29 @@ def draw_page(
     titles: Mapping[str, str],
     missing: Mapping[tuple[str, str], str],
     footnote: str,
+    by_cpu: bool,
 ) -> list[Path]:
     rows = {key: Row(title, _COLOURS.get(key, "#777777"), bold=key == REFERENCE) for key, title in titles.items()}
-    panels = []
+    panels: list[Panel] = []
     for workload in workloads:
         bars: dict[str, Bar | str] = {}
         mine = cells.get((workload.key, REFERENCE))
+        mine_values = [] if mine is None else mine.cpu_values if by_cpu else mine.values
+        mine_value = statistics.median(mine_values) if mine_values else 0.0
         for key in titles:
             cell = cells.get((workload.key, key))
-            if cell is None or cell.value <= 0:
+            values = [] if cell is None else cell.cpu_values if by_cpu else cell.values
+            if not values or statistics.median(values) <= 0:
                 why = missing.get((workload.key, key), "not measured").splitlines()[0]
                 bars[key] = why if len(why) <= _SHORTEST else why[: _SHORTEST - 2].rstrip() + " …"
             else:
-                remark = "" if mine is None or mine is cell or mine.value <= 0 else ratio(cell.value / mine.value)
-                bars[key] = Bar(cell.value, max(cell.values), remark)
+                value = statistics.median(values)
+                remark = "" if mine is None or mine is cell or not mine_value else ratio(value / mine_value)
+                bars[key] = Bar(value, max(values), remark)
         if any(isinstance(bar, Bar) for bar in bars.values()):
             show = amount if workload.shows == "bytes" else duration
             panels.append(Panel(workload.title, workload.question, bars, show, ("median", "worst round", f"{REFERENCE} is")))
     if not panels:
         return []
-    subtitle = "Shorter is better, and each line of the grid is ten times the one before."
+    subtitle = f"{'CPU time' if by_cpu else 'By the clock'}: shorter is better, and each line of the grid is ten times the one before."
     return draw(path, title="Peers: the same work, each in its own process", subtitle=subtitle, rows=rows, panels=panels, footnote=footnote)

@@ -1,7 +1,7 @@
-"""Which contender is next: of each workload, every one has its first round before any has its second, and each time another one begins. Each is in its own process.
+"""Which contender is next: of each workload, every one has its first round before any has its second, and each time another one begins.
 
-A process stays for all of its contender's rounds: a service imports its library once. Definitions, sessions and imports have a fresh process for each round, because
-memory that was used before hides what is used now.
+Each contender has a process, which stays for all of its rounds: a service imports its library once. Definitions, sessions and imports have a fresh process for
+each round, because memory that was used before hides what is used now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of `peers`, in Markdown: one row for each contender, as one reads them; then each workload with its spread, its CPU and its ratio to understudy."""
+"""The tables of `peers`, in Markdown: a row for each contender, by the clock and by CPU; then each workload with its spread and its ratio to understudy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.of_peers.workloads import WORKLOADS, Workload
 
 __all__ = ["Cell", "as_markdown", "cells_of"]
 
-_MISSING = "–"
+_MISSING = "-"
 
 # The columns of the first table: the title, and the workloads whose figures are in one.
 _COLUMNS: Sequence[tuple[str, Sequence[str]]] = (
@@ -56,6 +56,10 @@ class Cell:
     def cpu(self) -> float | None:
         return self.of("cpu_seconds")
 
+    @property
+    def cpu_values(self) -> list[float]:
+        return [float(one["cpu_seconds"]) for one in self.rounds if one.get("cpu_seconds") is not None]
+
 
 def cells_of(rounds: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]) -> dict[tuple[str, str], Cell]:
     return {(workload, contender): Cell(WORKLOADS[workload], found) for (workload, contender), found in rounds.items() if found}
@@ -70,14 +74,15 @@ def as_markdown(
     differs: Mapping[tuple[str, str], str],
     heading: str,
 ) -> str:
-    """`titles` are those of the contenders, in their order; `missing` says why there is no figure, and `differs` what is not alike, by workload and contender."""
+    """`titles`: of the contenders, in their order; `missing`: why there is no figure; `differs`: what is not alike, both by workload and contender."""
     notes: dict[str, int] = {}
 
     def mark(text: str | None) -> str:
         return f" [{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
     keys = {one.key for one in workloads}
-    lines = [heading, "", *_first_table(cells, keys, titles, missing, mark)]
+    lines = [heading, "", "## By the clock", "", *_first_table(cells, keys, titles, missing, mark, by_cpu=False)]
+    lines += ["", "## The same by CPU time: what one core does in a second", "", *_first_table(cells, keys, titles, missing, mark, by_cpu=True)]
     for workload in workloads:
         lines += ["", *_one_workload(cells, workload, titles, missing, differs, mark)]
     better = _where_peers_are_better(cells, workloads, titles)
@@ -88,7 +93,13 @@ def as_markdown(
 
 
 def _first_table(
-    cells: Mapping[tuple[str, str], Cell], keys: set[str], titles: Mapping[str, str], missing: Mapping[tuple[str, str], str], mark: Callable[[str | None], str]
+    cells: Mapping[tuple[str, str], Cell],
+    keys: set[str],
+    titles: Mapping[str, str],
+    missing: Mapping[tuple[str, str], str],
+    mark: Callable[[str | None], str],
+    *,
+    by_cpu: bool,
 ) -> list[str]:
     columns = [(title, parts) for title, parts in _COLUMNS if keys & set(parts)]
     lines = ["| | " + " | ".join(title for title, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
@@ -98,15 +109,16 @@ def _first_table(
             figures = []
             for part in parts:
                 cell = cells.get((part, contender))
-                figures.append(_brief(cell) if cell is not None else _MISSING + mark(missing.get((part, contender))))
+                figures.append(_brief(cell, by_cpu=by_cpu) if cell is not None else _MISSING + mark(missing.get((part, contender))))
             row.append(", ".join(dict.fromkeys(figures)) if set(figures) == {figures[0]} and figures[0].startswith(_MISSING) else ", ".join(figures))
         lines.append(f"| {title} | " + " | ".join(row) + " |")
     return lines
 
 
-def _brief(cell: Cell) -> str:
+def _brief(cell: Cell, *, by_cpu: bool) -> str:
     """Without its unit, which the column has."""
-    key, value = cell.workload.key, cell.value
+    key = cell.workload.key
+    value = cell.cpu if by_cpu and cell.cpu is not None else cell.value
     if cell.workload.shows == "rate":
         return rate(1 / value)
     if key == "sessions":

@@ -37,7 +37,7 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     for one in (
         Workload("define_own", "W1", "W1 define", "one definition of an agent with a tool of its own", "seconds", Load(1000), Load(20)),
         Workload("define_shared", "W1", "W1 define, shared tool", "the same with a tool that all share", "seconds", Load(1000), Load(20)),
-        Workload("definitions", "W1", "W1 memory", "of one of 10,000 such definitions", "bytes", count=10_000, quick_count=200),
+        Workload("definitions", "W1", "W1 memory", "of one of 2,000 such definitions", "bytes", count=2_000, quick_count=200),
         Workload("turn", "W2", "W2 one turn", "one run: the model answers at once", "rate", Load(1000), Load(20)),
         Workload("turns_at_once", "W2c", "W2c 1,000 at once", "one of 1,000 runs that are started together", "rate", Load(1, 1000), Load(1, 20)),
         Workload("tool", "W3", "W3 tool", "one run: a call of an async tool, the answer", "rate", Load(1000), Load(20)),
@@ -46,7 +46,7 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         Workload("in_parallel", "W5", "W5p 100 in parallel", "each model sleeps 50 ms: the time beyond 50 ms", "seconds", Load(5, 100), Load(1, 100)),
         Workload("sessions", "W6", "W6 1,000 sessions", "all at once, each model sleeping one second", "session", count=1_000, quick_count=50),
         Workload(
-            "resumes_memory", "W7", "W7 interrupt, resume", "one run: its tool waits to be approved; kept in memory, and resumed", "rate", Load(300), Load(5)
+            "resumes_memory", "W7", "W7 interrupt, resume", "one run: its tool waits for approval; kept in memory, and resumed", "rate", Load(300), Load(5)
         ),
         Workload("resumes_sqlite", "W7", "W7 the same, SQLite", "the same, kept in a file", "rate", Load(100), Load(5)),
         Workload("imports", "W8", "W8 import", "in a fresh interpreter", "seconds"),
