@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-__all__ = ["Placement", "busy_note", "describe", "placements"]
+__all__ = ["Placement", "busy_note", "describe", "most_open_files", "placements"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,17 @@ def describe() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
     }
+
+
+def most_open_files() -> int:
+    """Let this process open as many files as the machine lets it, and say how many that are."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # there are none of these limits
+        return sys.maxsize
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
 def busy_note(machine: dict[str, Any]) -> str:

@@ -122,7 +122,7 @@ def _brief(cell: Cell, *, by_cpu: bool) -> str:
     if cell.workload.shows == "rate":
         return rate(1 / value)
     if key == "sessions":
-        return f"{value:.2f}, {(cell.of('bytes_each') or 0.0) / 1024:.0f}"
+        return f"{value:.3g}, {(cell.of('bytes_each') or 0.0) / 1024:.0f}"
     if key == "imports":
         return f"{value:.2f}"
     if key == "definitions":

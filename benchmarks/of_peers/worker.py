@@ -1,7 +1,7 @@
 """The process of one contender: `python -m benchmarks.of_peers.worker agno`. It reads a request from each line of its input, and answers with a line of JSON.
 
-All of its rounds are on one event loop, as those of a service are, so that clients which are bound to their loop can stay. It imports nothing of the project but
-the contender, the stopwatch and the provider's texts: its environment has the peer, and psutil.
+All of its rounds are on one event loop, as those of a service are, so that clients which are bound to their loop can stay. Of the project, it imports the
+contender, the stopwatch and the provider's texts: its environment has the peer, and psutil.
 """
 
 from __future__ import annotations

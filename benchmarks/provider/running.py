@@ -13,7 +13,11 @@ from typing import Any
 
 from benchmarks.lab.catalogue import ROOT
 
-__all__ = ["Address", "Held", "held_by", "provider"]
+__all__ = ["Address", "Held", "base_url_of", "held_by", "provider"]
+
+
+def base_url_of(port: int) -> str:
+    return f"http://127.0.0.1:{port}/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Address:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return base_url_of(self.port)
 
 
 @dataclass(frozen=True, slots=True)

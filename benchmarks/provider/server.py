@@ -16,6 +16,7 @@ import sys
 from collections import defaultdict
 from time import perf_counter, process_time
 
+from benchmarks.lab.machine import most_open_files
 from benchmarks.provider.replies import Reply, chunks_of, reply_to, whole_of
 
 __all__ = ["Provider"]
@@ -133,6 +134,7 @@ def _with_head(body: bytes, kind: bytes) -> bytes:
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    most_open_files()
     loop = asyncio.get_running_loop()
     provider = Provider(options.median, options.sigma, options.seed)
     server = await loop.create_server(lambda: Connection(provider), "127.0.0.1", 0, backlog=4096)
