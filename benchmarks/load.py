@@ -5,8 +5,8 @@
     python -m benchmarks load --streaming                 the model's replies in pieces
     python -m benchmarks load --quick                     some seconds: whether it works. Its figures mean nothing
 
-Each conversation is a session with several turns, one with a tool, one with a transfer. Its model is a server in another process, which holds each reply for a time
-that is drawn from a log-normal distribution. README.md beside it says what the figures mean.
+Each conversation is a session with several turns, one with a tool, one with a transfer. Its model is a server in another process, which holds each reply for a
+time that is drawn from a log-normal distribution. README.md beside it says what the figures mean.
 """
 
 from __future__ import annotations

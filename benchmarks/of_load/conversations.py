@@ -1,4 +1,4 @@
-"""What one conversation is: two agents and a tool, several turns, one of which calls the tool and one of which is handed over. Its model is a server over HTTP."""
+"""What one conversation is: two agents and a tool, several turns, one of which calls the tool and one of which is handed over. Its model is over HTTP."""
 
 from __future__ import annotations
 

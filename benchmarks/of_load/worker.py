@@ -1,7 +1,7 @@
 """One load, in a process of its own: `python -m benchmarks.of_load.worker --port P --conversations 1000` prints one line of JSON.
 
-The framework's own time of a turn is what the user waited for it, less what the provider says it held its requests. It has in it whatever is not the provider: the
-framework, the client, the kernel, the wait for a free core, and the wait behind all other conversations, which is what grows with the load.
+The framework's own time of a turn is what the user waited for it, less what the provider says it held its requests. It has in it whatever is not the provider:
+the framework, the client, the kernel, the wait for a free core, and the wait behind all other conversations, which is what grows with the load.
 """
 
 from __future__ import annotations

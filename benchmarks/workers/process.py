@@ -1,4 +1,4 @@
-"""The process of one contender: `python -m benchmarks.of_peers.worker agno`. It reads a request from each line of its input, and answers with a line of JSON.
+"""The process of one contender: `python -m benchmarks.workers.process agno`. It reads a request from each line of its input, and answers with a line of JSON.
 
 All of its rounds are on one event loop, as those of a service are, so that clients which are bound to their loop can stay. Of the project, it imports the
 contender, the stopwatch and the provider's texts: its environment has the peer, and psutil.
