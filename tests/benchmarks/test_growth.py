@@ -30,6 +30,13 @@ def test_growth_is_judged_by_what_it_should_be(key, exponent, fine):
     assert ("NOT as it should be" in found.said) is not fine
 
 
+def test_a_growth_that_begins_late_is_not_hidden_by_the_sizes_before_it():
+    figures = {1: 95e-6, 10: 73e-6, 100: 81e-6, 1_000: 101e-6, 10_000: 199e-6}
+    found = Answer(QUESTIONS["at_once"], {size: [figure] for size, figure in figures.items()})
+    assert not found.as_it_should_be
+    assert found.shape == "less than linear"
+
+
 def test_the_table_has_each_size_with_its_spread_and_its_ratio_to_the_least():
     shown = as_markdown([answer("history", 1.0)], "# Growth")
     assert "| messages in the history | 10 | 30 | 100 | 300 | 1,000 |" in shown
