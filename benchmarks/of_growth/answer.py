@@ -14,7 +14,7 @@ from benchmarks.of_growth.questions import Question
 
 __all__ = ["Answer", "as_markdown", "draw_page"]
 
-_GREEN, _RED, _GREY = "#0b6e4f", "#c4452f", "#d99a2b"
+_GREEN, _RED, _AMBER = "#0b6e4f", "#c4452f", "#d99a2b"
 _TAIL = 3  # sizes, the largest ones, whose exponent is the verdict
 _ALLOWED = {"flat": ("falling", "flat"), "linear": ("falling", "flat", "less than linear", "linear")}
 
@@ -47,7 +47,7 @@ class Answer:
         fitted = [(size, self.fit.at(size)) for size, _ in self.points[-_TAIL:]]
         lines = [
             Line("median of the rounds", self.points, _GREEN, low_high=spread),
-            Line(f"fitted: size to the power of {self.fit.exponent:.2f}", fitted, _GREY if self.as_it_should_be else _RED, measured=False),
+            Line(f"fitted: size to the power of {self.fit.exponent:.2f}", fitted, _AMBER if self.as_it_should_be else _RED, measured=False),
         ]
         return Chart(self.question.title, f"{self.question.what}\n{self.said}", lines, self.question.across, self.shown, binary=self.question.figure == "bytes")
 
