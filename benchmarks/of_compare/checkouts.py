@@ -47,7 +47,8 @@ def _call(*command: str | Path, cwd: Path = ROOT) -> str:
 def commit_of(revision: str, repository: Path = ROOT) -> str:
     """The commit of a revision. `.` is the working tree as it is: its tracked files, in a commit of their own that no branch has."""
     if revision == ".":
-        return _call("git", "stash", "create", cwd=repository) or _call("git", "rev-parse", "HEAD", cwd=repository)
+        identity = ("-c", "user.name=benchmarks", "-c", "user.email=benchmarks@localhost")  # for a machine on which git knows none
+        return _call("git", *identity, "stash", "create", cwd=repository) or _call("git", "rev-parse", "HEAD", cwd=repository)
     try:
         return _call("git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", cwd=repository)
     except CheckoutFailed:
