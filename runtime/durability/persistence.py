@@ -177,6 +177,7 @@ class RunPersistence:
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
+        self._mark.count(self.own.attempts)
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
@@ -294,6 +295,8 @@ class RunPersistence:
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if outcome is None else [Put(journal_key(self.run_id), outcome)]
+        if kind == "drained":
+            self._mark.count(0)  # its process leaves it in good order
         marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
