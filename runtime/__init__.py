@@ -18,6 +18,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     sessions                            one conversation over many runs: log, policy, turn
     run                                 one run: supervisor, casting, event log, cancelling, its front
     session, runner                     the two doors: `Session`, `Runner`
+    observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
 
 It must never import `understudy.actors`.
 """
@@ -103,6 +104,7 @@ from .stores import JournalStore, MemoryStore, PostgresStore, RedisStore, SQLite
 from .system.system import ActorSystem
 
 __all__ = [
+    "EVENT_SCHEMA",
     "Action",
     "Actor",
     "ActorDeadError",
@@ -137,6 +139,7 @@ __all__ = [
     "Failed",
     "FailoverModel",
     "FilePart",
+    "Graph",
     "GuardrailTripped",
     "HandlerCancelled",
     "HandoffError",
@@ -221,20 +224,30 @@ __all__ = [
     "add_session_value",
     "add_session_values",
     "current_session",
+    "event_json",
     "get_session_value",
     "get_session_values",
+    "graph",
     "keep_last",
     "model_from_env",
     "register_type",
+    "sse",
     "summarize",
 ]
 
 __version__: str
 
-if not _typing.TYPE_CHECKING:  # a checker would take this for a module that has every name
+if _typing.TYPE_CHECKING:
+    from .observe import EVENT_SCHEMA, Graph, event_json, graph, sse
+else:  # a checker would take this for a module that has every name
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"))
 
-    def __getattr__(name: str) -> str:
-        """The version is looked up when a program asks for it, so that importing stays fast."""
+    def __getattr__(name: str) -> object:
+        """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""
+        if name in _LATER:
+            from . import observe  # noqa: PLC0415 -- most programs show nothing
+
+            return getattr(observe, name)
         if name != "__version__":
             msg = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(msg)

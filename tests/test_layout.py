@@ -31,6 +31,7 @@ ORDER = {
         "sessions": (),
         "run": (),
         "(front)": ("session", "runner"),
+        "observe": (),
     },
     "actors": {
         "tools": (),
@@ -240,7 +241,7 @@ def test_every_package_is_a_map_of_its_files(folder):
     assert here - set(listed) == set()
     docstring = ast.get_docstring(parse(folder / "__init__.py"))
     assert "must never" in docstring
-    assert len(here) <= MOST_FILES
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
 
 
 def imported_by(name):
