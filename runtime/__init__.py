@@ -6,7 +6,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     log, backoff                        the logger; delays between tries
     environment                         the variables, with those of a `.env` file
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
-    tracing, testing                    spans, if the program traces; the clock that tests move by hand
+    tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values
     models                              chat models behind one protocol
     codec                               bytes and back, for registered types only
@@ -19,6 +19,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     run                                 one run: supervisor, casting, event log, cancelling, its front
     session, runner                     the two doors: `Session`, `Runner`
     observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
+    testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
 
 It must never import `understudy.actors`.
 """

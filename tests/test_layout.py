@@ -19,7 +19,7 @@ ROOMS = ("actors", "runtime")
 # plain modules at the top of its package; `runtime/` as a whole is below `actors/`.
 ORDER = {
     "runtime": {
-        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing", "testing"),
+        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing"),
         "data": (),
         "models": (),
         "codec": (),
@@ -32,6 +32,7 @@ ORDER = {
         "run": (),
         "(front)": ("session", "runner"),
         "observe": (),
+        "testing": (),
     },
     "actors": {
         "tools": (),

@@ -46,6 +46,7 @@ STATE = {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
         "fcntl": "a module, or None",
     },
+    "runtime.testing.tool_contexts": {"_makers": "`understudy.actors` says, when it is imported, how a context for tools is made"},
     "runtime.system.process_end": {"_workers": "threads that are to end before the interpreter does"},
     "runtime.system.fork": {
         "_systems": "a fork concerns all systems; weak",
