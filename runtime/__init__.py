@@ -97,6 +97,8 @@ from .models import (
     ToolSpec,
     model_from_env,
 )
+from .run.map_progress import MapProgress
+from .run.mapping import MapResult, RunMap
 from .run.run import CancelHandle, Run
 from .runner import Runner
 from .session import Session
@@ -154,6 +156,8 @@ __all__ = [
     "LimitedModel",
     "MailboxFull",
     "MailboxSettings",
+    "MapProgress",
+    "MapResult",
     "MaxIterationsExceeded",
     "MaxTransfersExceeded",
     "MemoryStore",
@@ -186,6 +190,7 @@ __all__ = [
     "RunContext",
     "RunHooks",
     "RunLost",
+    "RunMap",
     "RunResult",
     "RunStatus",
     "Runner",
