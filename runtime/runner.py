@@ -15,7 +15,6 @@ from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
-from .codec.packing import pack
 from .data.agent_input import AgentInput, as_messages
 from .data.chat import Message, new_id
 from .durability.answers import Answers
@@ -23,7 +22,7 @@ from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.open_mark import UnfinishedRun
+from .durability.open_mark import UnfinishedRun, input_mark
 from .durability.persistence import RunPersistence
 from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
@@ -185,7 +184,7 @@ class Runner:
         keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
         if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
             keep = max(keep, _KEPT_AT_LEAST)
-        persistence = self._persistence(context, checkpoint_id, keep, _input_mark(given) if is_named else None)
+        persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
@@ -397,11 +396,3 @@ def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
             raise UsageError(msg)
         access.require_fences("Runner(durability='step')")
     return access
-
-
-def _input_mark(given: AgentInput) -> str:
-    """What tells this input from another one."""
-    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
-
-    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
-    return sha256(pack(said)).hexdigest()[:32]
