@@ -209,7 +209,7 @@ class Runner:
         progress: ProgressLike = True,
         on_error: Literal["collect", "raise"] = "collect",
         order: Literal["completion", "input"] = "completion",
-        **options: Unpack[RunOptions],
+        **run_options: Unpack[RunOptions],
     ) -> RunMap[T]:
         """Run over many inputs, `concurrency` of them at once: `async for result in runner.map(documents, key=lambda document: document.id): ...`.
 
@@ -217,7 +217,7 @@ class Runner:
         what is done from the store, and does the rest. A run that fails is a result like others (`"collect"`), or ends all (`"raise"`). Results come as runs
         end, or in the order of the inputs. Progress is a bar, where the package rich is installed and there is a terminal, or told to a function.
         """
-        return map_of(self.run, inputs, ask, options, key, concurrency, progress, on_error, order, self._factory.choose_system)
+        return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system)
 
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.

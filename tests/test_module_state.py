@@ -58,6 +58,7 @@ STATE = {
 CONSTANTS = {
     "actors.chat_agent.chat_model_agent": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "actors.handoffs.transfer": {"exit_tool": "a Tool refuses to be changed", "transfer_tool": "a Tool refuses to be changed"},
+    "runtime.testing.plugin": dict.fromkeys(("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"),
     "runtime.observe.event_json": dict.fromkeys(
         ("EVENT_SCHEMA", "_CALL", "_NUMBER", "_MAYBE_TEXT", "_PART", "_STEP", "_TEXT", "_USAGE"), "a schema, which is only read"
     ),
