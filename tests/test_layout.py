@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import functools
 import importlib
 import json
 import pkgutil
@@ -62,6 +63,7 @@ def module_of(path):
     return ".".join(["understudy", *parts]).removesuffix(".__init__")
 
 
+@functools.cache
 def parse(path):
     return ast.parse(path.read_text(), name_of(path))
 
