@@ -64,7 +64,7 @@ def without_ids(reason: str) -> str:
 async def _conversation(session: Session, number: int, load: Load, seen: Seen, chance: random.Random) -> None:
     """All turns of one conversation. One that fails ends it: a user would go."""
     for turn, do in enumerate(load.turns):
-        thinks = chance.expovariate(1 / load.think) if load.think else 0.0
+        thinks = chance.uniform(0.0, 2 * load.think)  # bounded, so that a load of very many does not wait for the one that thinks longest
         seen.thought += thinks
         await asyncio.sleep(thinks)
         started = perf_counter()
