@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _PLAIN_REPLY_SECONDS: Final = 0.1
 """For how long an agent that may answer without a task is waited for, before its client is shown one."""
-_UNARY_SECONDS: Final = 0.02
+_UNARY_SECONDS: Final = 0.05
 """For how long a task is in no store whose client waits for its rest: one that takes less is written once."""
 
 
