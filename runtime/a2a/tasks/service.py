@@ -175,8 +175,9 @@ class TaskService:
         """The task as it is at this moment, where it is worked on here: pieces of artifacts are in the store a little later."""
         door = self._doors.get(log.task.id)
         actor = None if door is None else door.cell.actor
-        if isinstance(actor, TaskActor) and actor.log is not None and actor.log.number >= log.number and actor.log.is_stored:
-            return actor.log.snapshot()
+        current = actor.current if isinstance(actor, TaskActor) else None
+        if current is not None and current.number >= log.number and current.is_stored:
+            return current.snapshot()
         return log.task
 
     def unfollow(self, task_id: str, shows: Subscription) -> None:

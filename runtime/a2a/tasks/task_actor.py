@@ -86,9 +86,14 @@ class TaskActor(Actor):
                 self._waiting.append(message)
                 self._play_next()
             case Follow():
-                self._follow(message, self.log)
+                self._follow(message, self.current or self.log)
             case Cancel():
-                self._cancel(message, self.log)
+                self._cancel(message, self.current or self.log)
+
+    @property
+    def current(self) -> TaskLog | None:
+        """The task as it is now: while a turn is played, that has read it again."""
+        return self.log if self._turn is None else self._turn.log
 
     # --- turns ---
 
@@ -98,9 +103,6 @@ class TaskActor(Actor):
         ask, log, service = self._waiting.popleft(), self.log, self._service
         assert log is not None
         turn = self._turn = Turn(service, log, ask, self._looked_on)
-        if isinstance(ask, Say) and ask.shows is not None and log.is_stored:
-            ask.shows.put(log.snapshot())
-            self._looked_on[ask.shows] = ask.extensions
         player = service.player_for(log, ask)
         self._playing = service.run_task(turn.play(player), f"task {self._task_id}")
         self._playing.add_done_callback(self._played)

@@ -158,12 +158,17 @@ class Turn:
             if log.is_terminal:
                 msg = f"Task {log.task.id} has ended: {pb.TaskState.Name(log.task.status.state)}. Send a message without a taskId."
                 raise UnsupportedOperationError(msg)
+            if ask.shows is not None and log.is_stored:
+                ask.shows.put(log.snapshot())
+                self._looked_on[ask.shows] = ask.extensions
             log.said(ask.message)
             if not log.is_stored:
                 log.submitted(service.now())
             await self._change(log.status(pb.TASK_STATE_WORKING, service.now()))
             if not log.is_stored:
                 await self._show_in_time(ask)
+            elif ask.at_once:
+                ask.settle(log.snapshot())
 
     async def _take_turn(self) -> None:
         """Wait until no other process works on the task, and see what it is then."""
