@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ..data.task import Task
     from ..push.outbox import Outbox
     from .owner import Owner
+    from .player import Player
     from .subscription import Subscription
-    from .turn import Player
 
 __all__ = ["ServiceSettings", "TaskService"]
 

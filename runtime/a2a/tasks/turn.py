@@ -7,7 +7,7 @@ is in no store. What plays is a `Player`; it must never touch the task but throu
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, InternalError, UnsupportedOperationError
@@ -26,26 +26,17 @@ if TYPE_CHECKING:
 
     from google.protobuf.struct_pb2 import Struct
 
+    from .player import Player
     from .service import TaskService
     from .subscription import Shown, Subscription
     from .task_log import TaskLog, Update
 
-__all__ = ["CANCEL_SECONDS", "FAILED", "RESTARTED", "Player", "Turn"]
+__all__ = ["CANCEL_SECONDS", "FAILED", "RESTARTED", "Turn"]
 
 FAILED: Final = "The agent has failed."
 RESTARTED: Final = "server restarted"
 CANCEL_SECONDS: Final = 10.0
 """How long a cancelled task may take to stop, before it counts as canceled all the same."""
-
-
-class Player(Protocol):
-    """What works on a task."""
-
-    async def play(self, turn: Turn) -> End:
-        """Work on it, and say how that has ended."""
-
-    def cancel(self) -> None:
-        """End it as soon as possible: `play` returns then."""
 
 
 class Turn:
