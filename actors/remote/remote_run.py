@@ -48,6 +48,8 @@ __all__ = ["RemoteRun"]
 
 _MOST_QUESTIONS = 100
 _LONGEST_QUESTION = 10_000
+_LONGEST_MESSAGE = 1_000_000
+"""Of a question with all that is in it: it is in the checkpoint."""
 
 
 class RemoteRun:
@@ -99,8 +101,9 @@ class RemoteRun:
                     if not self._is_over or isinstance(event, A2AMessage | TaskArtifactUpdateEvent):
                         continue
                     if event.status.state.is_paused:
+                        interrupt = self._interrupt(event.status)
                         self._notes.asks()
-                        yield self._interrupt(event.status)
+                        yield interrupt
                     elif event.status.state is not TaskState.COMPLETED:
                         raise await self._failure(event.status)
 
@@ -208,6 +211,10 @@ class RemoteRun:
 
     def _interrupt(self, status: TaskStatus) -> AgentEvent:
         message = status.message
+        if message is not None and len(repr(message)) > _LONGEST_MESSAGE:
+            self._is_over = False
+            msg = f"{self._who} asks something in more than {_LONGEST_MESSAGE:,} letters, which is not kept."
+            raise A2AProtocolError(msg)
         questions: list[RemoteQuestion] = []
         for part in () if message is None else message.parts:
             data = part.data if isinstance(part, DataPart) else None
