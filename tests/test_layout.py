@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import functools
 import importlib
 import json
 import pkgutil
@@ -19,7 +20,7 @@ ROOMS = ("actors", "runtime")
 # plain modules at the top of its package; `runtime/` as a whole is below `actors/`.
 ORDER = {
     "runtime": {
-        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing", "testing"),
+        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing"),
         "data": (),
         "models": (),
         "codec": (),
@@ -31,6 +32,8 @@ ORDER = {
         "sessions": (),
         "run": (),
         "(front)": ("session", "runner"),
+        "observe": (),
+        "testing": (),
         "a2a": (),
     },
     "actors": {
@@ -64,6 +67,7 @@ def module_of(path):
     return ".".join(["understudy", *parts]).removesuffix(".__init__")
 
 
+@functools.cache
 def parse(path):
     return ast.parse(path.read_text(), name_of(path))
 
