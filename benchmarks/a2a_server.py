@@ -46,7 +46,7 @@ def serve_ours():
     from understudy.runtime.a2a import a2a_app
 
     class Says(Agent):
-        async def run(self, input, context):
+        async def run(self, input, context):  # noqa: A002, ARG002 -- the contract's
             yield AgentEvent.say(ANSWER)
 
     return a2a_app(Says(name="says", description="Says one sentence."))

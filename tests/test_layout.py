@@ -35,6 +35,7 @@ ORDER = {
         "observe": (),
         "testing": (),
         "a2a": (),
+        "cli": (),
     },
     "actors": {
         "tools": (),

@@ -62,7 +62,22 @@ def a2a_app(
     """
     need_sdk("a2a_app()", "sse_starlette")
     from .server.making import Serving, make_app  # noqa: PLC0415 -- it imports the SDK
+    from .tasks.agent_player import AgentHooksOfUser  # noqa: PLC0415 -- as above
 
+    _check(agent, handlers, keep_seconds, keep_tasks)
+    if auth is not None and not isinstance(auth, Authenticator):
+        auth = Authenticator(auth)
+    hooks = AgentHooksOfUser(run_options, history, resume)
+    ids = (new_task_id, new_context_id)
+    limits = (keep_seconds, keep_tasks)
+    settings = card or AgentCardSettings()
+    served = Serving(
+        agent, settings, store, auth, webhooks, tuple(extensions), max_body, grpc, handlers, consolidate, ids, handler_path, hooks, limits, allow_anonymous
+    )
+    return make_app(served)
+
+
+def _check(agent: object, handlers: object, keep_seconds: float, keep_tasks: int) -> None:
     if (agent is None) == (handlers is None):
         raise UsageError("a2a_app: give an agent (or a Runner), or handlers=, and not both.")
     if agent is not None and not isinstance(agent, Runner) and not callable(getattr(agent, "run", None)):
@@ -71,28 +86,3 @@ def a2a_app(
     if not keep_seconds > 0 or keep_tasks < 1:
         msg = f"a2a_app(keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}): give a number of seconds above 0, and 1 or more tasks."
         raise UsageError(msg)
-    if auth is not None and not isinstance(auth, Authenticator):
-        auth = Authenticator(auth)
-    return make_app(
-        Serving(
-            agent,
-            card or AgentCardSettings(),
-            store,
-            auth,
-            webhooks,
-            tuple(extensions),
-            max_body,
-            grpc,
-            handlers,
-            consolidate,
-            new_task_id,
-            new_context_id,
-            handler_path,
-            run_options,
-            history,
-            resume,
-            keep_seconds,
-            keep_tasks,
-            allow_anonymous,
-        )
-    )

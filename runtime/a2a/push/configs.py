@@ -68,14 +68,17 @@ class PushConfigs:
         for name, value in (("id", config.id), ("token", config.token), ("authentication.credentials", config.authentication.credentials)):
             longest = LONGEST_ID if name == "id" else _LONGEST_SECRET
             if len(value) > longest:
-                raise InvalidParamsError(f"pushNotificationConfig.{name} has {len(value)} characters, and may have {longest}.")
+                msg = f"pushNotificationConfig.{name} has {len(value)} characters, and may have {longest}."
+                raise InvalidParamsError(msg)
         for name, value in (("token", config.token), ("authentication", config.authentication.scheme + config.authentication.credentials)):
             if not value.isprintable() or not value.isascii():
-                raise InvalidParamsError(f"pushNotificationConfig.{name} has characters that no header can have.")
+                msg = f"pushNotificationConfig.{name} has characters that no header can have."
+                raise InvalidParamsError(msg)
         try:
             await self.policy.check(config.url, registers=True)
         except WebhookRefused as refused:
-            raise InvalidParamsError(f"pushNotificationConfig.url is not taken: {refused}.") from None
+            msg = f"pushNotificationConfig.url is not taken: {refused}."
+            raise InvalidParamsError(msg) from None
         return config
 
     def made(self, config: pb.TaskPushNotificationConfig, number: int) -> Hook:
@@ -104,7 +107,8 @@ class PushConfigs:
 
         def add(hooks: dict[str, Hook]) -> None:
             if hook.id not in hooks and len(hooks) >= self.policy.most_for_a_task:
-                raise InvalidParamsError(f"A task may have {self.policy.most_for_a_task} push notification configs.")
+                msg = f"A task may have {self.policy.most_for_a_task} push notification configs."
+                raise InvalidParamsError(msg)
             hooks[hook.id] = hook
 
         await self._change(service, task_id, add)
@@ -160,9 +164,9 @@ class PushConfigs:
             writes += [Put(key, _packed(hooks)), Put(service.keys.outbox(task_id), b"1")] if hooks else [Remove(key), Remove(service.keys.outbox(task_id))]
             try:
                 await service.access.commit(None, writes)
-                return
             except WriteRefused:
                 continue
+            return
         msg = f"the webhooks of task {task_id} are changed by too many at once."
         raise RuntimeError(msg)
 

@@ -86,7 +86,7 @@ class Outbox:
             try:
                 for key in await service.access.keys(service.keys.outbox_prefix):
                     self._start(key.removeprefix(service.keys.outbox_prefix))
-            except Exception:
+            except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
                 logger.exception("What is to be sent to webhooks could not be looked up.")
             await sleep(_LOOK_SECONDS, service.system.clock)
 
@@ -112,7 +112,7 @@ class Outbox:
                 await leases.give_back(lease)
         except RunLost:
             wake.clear()
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
             wake.clear()
             logger.exception("The webhooks of task %s could not be called; that is tried again.", task_id)
         finally:

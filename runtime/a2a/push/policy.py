@@ -23,7 +23,7 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _LONGEST_URL: Final = 2_048
 # Ways to write one address inside another one: what they lead to depends on who reads them.
-_WRAPPED: Final = tuple(map(ipaddress.ip_network, ("::ffff:0:0/96", "2002::/16", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "::/96")))
+_WRAPPED: Final = ("::ffff:0:0/96", "2002::/16", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "::/96")
 
 
 class WebhookRefused(UnderstudyError):
@@ -71,7 +71,7 @@ class WebhookPolicy:
             port = parts.port
         except ValueError:
             raise WebhookRefused("it is no address") from None
-        if any(ord(letter) <= 32 or letter == "\\" for letter in url):
+        if any(letter <= " " or letter == "\\" for letter in url):
             raise WebhookRefused("it has blanks or backslashes")
         if parts.scheme != "https" and not (parts.scheme == "http" and self.allow_http):
             raise WebhookRefused("it is not https")
@@ -123,6 +123,6 @@ def _is_public(text: str) -> bool:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(address, ipaddress.IPv6Address) and any(address in network for network in _WRAPPED):
+    if isinstance(address, ipaddress.IPv6Address) and any(address in ipaddress.IPv6Network(network) for network in _WRAPPED):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local)

@@ -17,23 +17,27 @@ from ...log import logger
 __all__ = ["Secrets", "masked"]
 
 _VARIABLE: Final = "UNDERSTUDY_A2A_KEY"
+_SHOWS_ITS_END: Final = 16
+"""How long a secret is of which the last letters are shown."""
 
 
 class Secrets:
     """Locks and unlocks."""
 
-    __slots__ = ("_fernet",)
+    __slots__ = ("_fernet", "_is_lost_soon")
 
     def __init__(self, key: str | None, *, is_lasting: bool) -> None:
         key = key or os.environ.get(_VARIABLE)
-        if key is None and is_lasting:
+        self._is_lost_soon = key is None and is_lasting
+        self._fernet = Fernet(Fernet.generate_key() if key is None else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
+
+    def lock(self, text: str) -> bytes:
+        if text and self._is_lost_soon:
+            self._is_lost_soon = False
             logger.warning(
                 "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.",
                 _VARIABLE,
             )
-        self._fernet = Fernet(Fernet.generate_key() if key is None else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
-
-    def lock(self, text: str) -> bytes:
         return self._fernet.encrypt(text.encode()) if text else b""
 
     def unlock(self, locked: bytes) -> str | None:
@@ -46,4 +50,4 @@ class Secrets:
 
 def masked(text: str) -> str:
     """What is shown of a secret."""
-    return "" if not text else f"***{text[-4:]}" if len(text) >= 16 else "***"
+    return "" if not text else f"***{text[-4:]}" if len(text) >= _SHOWS_ITS_END else "***"

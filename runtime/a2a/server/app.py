@@ -137,7 +137,7 @@ class A2AApp:
 
     async def _show_card(self, request: Request) -> Response:
         """The public card, with the address at which it was asked for, if none is given."""
-        address = self._address or str(request.base_url).rstrip("/") + ("" if self._path == "/" else self._path)
+        address = self._address or _address_of(request) + ("" if self._path == "/" else self._path)
         # What 0.3 needs beside is not in the schema of 1.0: only its clients get it.
         former = request.url.path.endswith(_FORMER_PATH) or request.headers.get(VERSION_HEADER, "").startswith(PROTOCOL_VERSION_0_3)
         show = self._cards.get((address, former))
@@ -158,3 +158,8 @@ class A2AApp:
         card = extended_card(self._card, self._settings)
         address = self._address or next((known for known, _ in self._cards), None)  # where the card was last asked for
         return self._signed(with_address(card, address) if address else card)
+
+
+def _address_of(request: Request) -> str:
+    """Where the app is, as the client sees it: with the path at which it is mounted."""
+    return f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '').rstrip('/')}"

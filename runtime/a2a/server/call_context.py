@@ -55,7 +55,8 @@ def owner_of(context: ServerCallContext, tenant: str = "") -> Owner:
     """To whom belongs what this call makes, and what it may see."""
     asked = context.tenant or tenant
     if len(asked) > _LONGEST_TENANT:
-        raise InvalidParamsError(f"tenant has {len(asked)} characters, and may have {_LONGEST_TENANT}.")
+        msg = f"tenant has {len(asked)} characters, and may have {_LONGEST_TENANT}."
+        raise InvalidParamsError(msg)
     user = context.user
     if not isinstance(user, KnownUser):
         return Owner(asked)

@@ -1,7 +1,7 @@
 """What a request has to pass before anything of it is understood: its size, who makes it, what kind of body it has, how deep that is.
 
-Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole. It must never look for
-more in a body than what would harm whoever parses it.
+Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole. It must never look
+for more in a body than what would harm whoever parses it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Gate"]
 
 _DEEPEST: Final = 64
+_LONGEST_NUMBER: Final = 300
+_OK: Final = 200
+_BAD_REQUEST: Final = 400
 _BODY_SECONDS: Final = 30.0
 _SEND_SECONDS: Final = 60.0
 """How long a client may leave unread what it is sent."""
@@ -77,7 +80,7 @@ class Gate:
             if not known:
                 assert self._auth is not None
                 challenge = {"WWW-Authenticate": self._auth.challenge}
-                raise _Refused(401, InvalidRequestError("Who are you? This agent needs credentials; its card says which."))
+                raise _Refused(401, InvalidRequestError("Who are you? This agent needs credentials; its card says which."))  # noqa: TRY301 -- refused as all else is
         except _Refused as refused:
             await self._refuse(refused, challenge, scope, receive, send)
             return
@@ -90,7 +93,7 @@ class Gate:
         error, status = refused.error, refused.status
         if self._is_rpc(_path(scope)):
             body = build_error_response(None, error)
-            status = 200 if status == 400 else status  # an answer like any other: what is wrong is in it
+            status = _OK if status == _BAD_REQUEST else status  # an answer like any other: what is wrong is in it
         else:
             body = build_rest_error_payload(error)
             body["error"]["code"] = status
@@ -110,7 +113,7 @@ class Gate:
             return True
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, nobody gets in
             logger.exception("The authenticator has failed; the request is refused.")
             raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
         if principal is not None:
@@ -188,7 +191,7 @@ def _checked_float(text: str) -> float:
 
 
 def _checked_int(text: str) -> int:
-    if len(text) > 300:
+    if len(text) > _LONGEST_NUMBER:
         raise _Refused(400, InvalidParamsError(f"The body holds a number that cannot be held: {text[:40]}..."))
     return int(text)
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import a2a.types.a2a_pb2_grpc as service
-import grpc
+import grpc  # type: ignore[import-untyped]
 from a2a.auth.user import UnauthenticatedUser, User
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as former_service
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
@@ -36,7 +36,7 @@ _caller: Final[contextvars.ContextVar[Principal | None]] = contextvars.ContextVa
 
 
 class _Builder(DefaultGrpcServerCallContextBuilder):
-    def build_user(self, context: grpc.aio.ServicerContext) -> User:
+    def build_user(self, context: grpc.aio.ServicerContext) -> User:  # noqa: ARG002 -- the SDK's
         principal = _caller.get()
         return UnauthenticatedUser() if principal is None else KnownUser(principal)
 
@@ -74,7 +74,7 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
             return None, ""
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, nobody gets in
             logger.exception("The authenticator has failed; the call is refused.")
             return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
         _caller.set(principal)
@@ -97,8 +97,8 @@ class GrpcServer:
         """Begin, and return the address with the port that it has."""
         options = [("grpc.max_receive_message_length", self._max), ("grpc.so_reuseport", 0)]
         server = grpc.aio.server(interceptors=(_Entrance(self._auth),), options=options)
-        service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)
-        former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)
+        service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
+        former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
         try:
             port = server.add_insecure_port(self._address)
         except RuntimeError as error:

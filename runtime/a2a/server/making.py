@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,11 +35,8 @@ from .app import A2AApp
 from .card import make_card
 
 if TYPE_CHECKING:
-    from ...agent.options import OptionsLike
     from ...agent.tree import Definition
-    from ...data.chat import Message
     from ...stores import Store
-    from ..data.message import A2AMessage
     from ..data.stream_events import StreamEvent
     from ..data.task import Task
     from ..tasks.task_log import TaskLog
@@ -64,14 +61,10 @@ class Serving:
     grpc: str | None
     handlers: object | None
     consolidate: Callable[[Task, Sequence[StreamEvent], Exception | None], Task] | None
-    new_task_id: Callable[[], str] | None
-    new_context_id: Callable[[], str] | None
+    ids: tuple[Callable[[], str] | None, Callable[[], str] | None]  # of tasks, of contexts
     handler_path: str
-    run_options: Callable[[Task, A2AMessage, dict[str, object]], OptionsLike] | None
-    history: Callable[[Sequence[A2AMessage]], Sequence[Message]] | None
-    resume: Callable[[Task, A2AMessage, Mapping[str, object]], Any] | None
-    keep_seconds: float
-    keep_tasks: int
+    hooks: AgentHooksOfUser
+    keep: tuple[float, int]  # for how many seconds, and how many
     allow_anonymous: bool
 
 
@@ -114,7 +107,7 @@ def make_app(serving: Serving) -> A2AApp:
                 stack.push_async_callback(_ended, looking)
             for work, name in (
                 (look_for_lost_tasks(service), "looks for lost tasks"),
-                (evict_again_and_again(service, serving.keep_seconds, serving.keep_tasks), "forgets old tasks"),
+                (evict_again_and_again(service, *serving.keep), "forgets old tasks"),
             ):
                 stack.push_async_callback(_ended, service.run_task(work, name))
             yield service
@@ -159,16 +152,14 @@ def _runner_in(serving: Serving, store: Store, system: ActorSystem | None, *, is
 
 
 def _settings(serving: Serving, runner: Runner | None) -> ServiceSettings:
-    hooks = AgentHooksOfUser(serving.run_options, serving.history, serving.resume)
-
     def player(service: TaskService, log: TaskLog, _ask: Say | Continue) -> Player:
         if runner is None:
             return HandlerPlayer(serving.handlers)
-        return AgentPlayer(runner, service.keys.session(log.kept.owner, log.task.context_id), hooks)
+        return AgentPlayer(runner, service.keys.session(log.kept.owner, log.task.context_id), serving.hooks)
 
     return ServiceSettings(
-        serving.new_task_id or _new_id,
-        serving.new_context_id or _new_id,
+        serving.ids[0] or _new_id,
+        serving.ids[1] or _new_id,
         player,
         runner,
         may_reply=runner is None or _may_reply(runner),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from a2a.server.context import ServerCallContext
@@ -43,7 +43,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Let only what is meant for clients get to them."""
 
     @functools.wraps(method)
@@ -52,7 +52,7 @@ def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             return await method(*args, **kwargs)
         except A2AError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside, no client hears of it
             raise _hidden(method.__name__, error) from None
 
     return quiet
@@ -85,7 +85,8 @@ class Handler(RequestHandler):
         check_history_length(params.configuration)
         extensions = frozenset(context.requested_extensions)
         if not self._required <= extensions:
-            raise ExtensionSupportRequiredError(f"This agent needs the extensions {', '.join(sorted(self._required - extensions))}.")
+            msg = f"This agent needs the extensions {', '.join(sorted(self._required - extensions))}."
+            raise ExtensionSupportRequiredError(msg)
         return owner_of(context, params.tenant), extensions
 
     async def _say(self, params: pb.SendMessageRequest, context: ServerCallContext, **how: Any) -> Say:

@@ -41,9 +41,11 @@ def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None
         raise InvalidParamsError("message.role: a client's message has the role ROLE_USER.")
     for name, value in (("messageId", message.message_id), ("taskId", message.task_id), ("contextId", message.context_id)):
         if len(value) > LONGEST_ID:
-            raise InvalidParamsError(f"message.{name} has {len(value)} characters, and may have {LONGEST_ID}.")
+            msg = f"message.{name} has {len(value)} characters, and may have {LONGEST_ID}."
+            raise InvalidParamsError(msg)
     if len(message.parts) > _MOST_PARTS:
-        raise InvalidParamsError(f"message.parts: {len(message.parts)} parts, and {_MOST_PARTS} are taken at most.")
+        msg = f"message.parts: {len(message.parts)} parts, and {_MOST_PARTS} are taken at most."
+        raise InvalidParamsError(msg)
     for index, part in enumerate(message.parts):
         _check_part(part, f"message.parts[{index}]", modes)
     if params.HasField("metadata"):
@@ -55,13 +57,15 @@ def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None
 def _check_part(part: pb.Part, where: str, modes: Collection[str]) -> None:
     kind = part.WhichOneof("content")
     if kind is None:
-        raise InvalidParamsError(f"{where} is empty: give text, raw, url or data.")
+        msg = f"{where} is empty: give text, raw, url or data."
+        raise InvalidParamsError(msg)
     if kind == "data":
         _check_values((part.data,), f"{where}.data")
     if part.HasField("metadata"):
         _check_struct(part.metadata, f"{where}.metadata")
     if part.media_type and not _is_wanted(part.media_type, modes):
-        raise ContentTypeNotSupportedError(f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names {', '.join(sorted(modes))}.")
+        msg = f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names {', '.join(sorted(modes))}."
+        raise ContentTypeNotSupportedError(msg)
 
 
 def _is_wanted(media_type: str, modes: Collection[str]) -> bool:
@@ -79,17 +83,20 @@ def _check_values(values: Iterable[Value], where: str) -> None:
     while left:
         value, depth = left.pop()
         if depth > _DEEPEST:
-            raise InvalidParamsError(f"{where} is more than {_DEEPEST} levels deep.")
+            msg = f"{where} is more than {_DEEPEST} levels deep."
+            raise InvalidParamsError(msg)
         kind = value.WhichOneof("kind")
         if kind == "number_value":
             if not math.isfinite(value.number_value):
-                raise InvalidParamsError(f"{where} holds a number that JSON cannot hold.")
+                msg = f"{where} holds a number that JSON cannot hold."
+                raise InvalidParamsError(msg)
         elif kind == "struct_value":
             left.extend((one, depth + 1) for one in value.struct_value.fields.values())
         elif kind == "list_value":
             left.extend((one, depth + 1) for one in value.list_value.values)
         elif kind is None:
-            raise InvalidParamsError(f"{where} holds an empty value.")
+            msg = f"{where} holds an empty value."
+            raise InvalidParamsError(msg)
 
 
 def check_history_length(config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> None:
@@ -99,4 +106,5 @@ def check_history_length(config: pb.SendMessageConfiguration | pb.GetTaskRequest
 
 def check_page_size(params: pb.ListTasksRequest) -> None:
     if params.HasField("page_size") and not 1 <= params.page_size <= _LARGEST_PAGE:
-        raise InvalidParamsError(f"pageSize={params.page_size}: give 1 to {_LARGEST_PAGE}.")
+        msg = f"pageSize={params.page_size}: give 1 to {_LARGEST_PAGE}."
+        raise InvalidParamsError(msg)

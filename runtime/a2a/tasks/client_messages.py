@@ -62,7 +62,8 @@ def answers_of(said: A2AMessage, pending: Mapping[str, bool]) -> tuple[dict[str,
         if isinstance(found, Mapping) and "interruptId" in found:
             name = found["interruptId"]
             if not isinstance(name, str) or name not in pending:
-                raise InvalidParamsError(f"message: the task waits for no interrupt {str(name)[:100]!r}.")
+                msg = f"message: the task waits for no interrupt {str(name)[:100]!r}."
+                raise InvalidParamsError(msg)
             targets[name] = found.get("answer", found.get("data"))
         elif isinstance(found, Mapping) and found and all(key in pending for key in found):
             targets.update(found)

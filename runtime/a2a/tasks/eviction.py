@@ -58,5 +58,5 @@ async def evict_again_and_again(service: TaskService, seconds: float, most: int)
             if service.ended:
                 service.ended = 0
                 await evict(service, seconds, most)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
             logger.exception("Tasks that are to be forgotten could not be removed.")

@@ -111,8 +111,8 @@ class TaskWriter:
             case AuthRequired(info):
                 self.end = End(pb.TASK_STATE_AUTH_REQUIRED, turn.said(str(info)) if info is not None else None)
             case Task():
-                for artifact in written.artifacts:
-                    await turn.artifact(artifact_to_wire(artifact), append=False, last=True)
+                for whole in written.artifacts:
+                    await turn.artifact(artifact_to_wire(whole), append=False, last=True)
                 await self._status(written.status)
             case Reply(message):
                 self.end = End(pb.TASK_STATE_COMPLETED, reply=message_to_wire(message))
@@ -152,7 +152,8 @@ class HandlerPlayer:
         request = self._request = HandlerRequest(task_from_wire(turn.log.task), message_from_wire(turn.message), metadata, owner.tenant, owner.subject)
         writer = TaskWriter(turn)
         streams = isinstance(ask, Say) and ask.shows is not None
-        stream, message = getattr(handlers, "stream", None), getattr(handlers, "message", None)
+        stream: Any = getattr(handlers, "stream", None)
+        message: Any = getattr(handlers, "message", None)
         working = stream(request, writer) if stream is not None and (streams or message is None) else message(request)
         work = self._work = turn.service.run_task(working, f"handler of task {turn.log.task.id}")
         if self._canceled:
@@ -176,7 +177,7 @@ class HandlerPlayer:
         if cancel is not None:
             try:
                 await writer.write(await maybe_await(cancel(self._request)))
-            except Exception:
+            except Exception:  # noqa: BLE001 -- whatever a user's handler raises, the task ends
                 logger.exception("The cancel handler of task %s has failed.", turn.log.task.id)
         end = writer.end
         return end if end is not None and end.state is not None and end.reply is None else End(pb.TASK_STATE_CANCELED)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["apply_history_length", "list_tasks"]
 
 _PAGE: Final = 50
+_DIGITS: Final = 20
 
 
 async def list_tasks(service: TaskService, params: pb.ListTasksRequest, owner: Owner) -> pb.ListTasksResponse:
@@ -68,7 +69,7 @@ def _after(entries: list[IndexEntry], token: str) -> int:
         rank, slash, task_id = urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition("/")
     except (binascii.Error, ValueError) as error:
         raise InvalidParamsError("pageToken: it is none of this server's.") from error
-    if not slash or len(rank) != 20 or not rank.isdigit():
+    if not slash or len(rank) != _DIGITS or not rank.isdigit():
         raise InvalidParamsError("pageToken: it is none of this server's.")
     return next((index for index, entry in enumerate(entries) if _place(entry) > (rank, task_id)), len(entries))
 

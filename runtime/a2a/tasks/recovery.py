@@ -48,7 +48,7 @@ class RunFinder:
         found: dict[str, Run] = {}
         try:
             found = {run.id: run for run in await runner.recover(where=lambda unfinished: unfinished.id in asked)}
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
             logger.exception("The runs of tasks that another process has left could not be found.")
         for run_id, answer in asked.items():
             if not answer.done():
@@ -64,6 +64,6 @@ async def look_for_lost_tasks(service: TaskService) -> None:
                 task_id = key.removeprefix(prefix)
                 if not service.is_at_work(task_id):
                     service.tell(task_id, Continue())
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
             logger.exception("Tasks that another process has left could not be looked for.")
         await sleep(_LOOK_SECONDS, service.system.clock)

@@ -18,10 +18,11 @@ from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
 from ...actor.direct import stop_actor
 from ...codec.packing import pack
-from ...errors import WriteRefused
+from ...errors import ActorDeadError, WriteRefused
 from ...stores.writes import Expect, Put, Write
 from ..conversion import event_from_wire, task_from_wire, task_to_wire
 from .asks import Cancel, Continue, Follow, Say
+from .checks import LONGEST_ID
 from .keys import TaskKeys
 from .recovery import RunFinder
 from .tailing import tail
@@ -137,7 +138,8 @@ class TaskService:
     async def _check_task(self, message: pb.Message, owner: Owner) -> None:
         log = await self.find(message.task_id, owner)
         if message.context_id and message.context_id != log.task.context_id:
-            raise InvalidParamsError(f"message.contextId: task {message.task_id} belongs to another context.")
+            msg = f"message.contextId: task {message.task_id} belongs to another context."
+            raise InvalidParamsError(msg)
 
     async def _check_context(self, context_id: str, owner: Owner) -> None:
         """A context belongs to the owner that has named it first."""
@@ -146,9 +148,10 @@ class TaskService:
         if found is None:
             try:
                 await self.access.commit(None, [Expect(key), Put(key, own)])
-                return
             except WriteRefused:  # another one was first, at this very moment
                 found = await self.access.get(key)
+            else:
+                return
         if found != own:
             raise TaskNotFoundError("Context not found")
 
@@ -191,11 +194,22 @@ class TaskService:
         """Send something to the task's actor; it is made if there is none."""
         door = self._doors.get(task_id) or self._open(task_id, None)
         door.sent += 1
-        door.cell.own_ref().tell(message)
+        try:
+            door.cell.own_ref().tell(message)
+        except ActorDeadError:  # it has failed, or the system stops: then this fails as well
+            door = self._open(task_id, None)
+            door.sent += 1
+            door.cell.own_ref().tell(message)
 
     def _open(self, task_id: str, log: TaskLog | None) -> _Door:
         door = self._doors[task_id] = _Door(self.system.spawn_own(TaskActor, (self, task_id, log), None, None))
         return door
+
+    def sent(self, task_id: str) -> None:
+        """The actor has sent itself a message."""
+        door = self._doors.get(task_id)
+        if door is not None:
+            door.sent += 1
 
     def taken(self, task_id: str) -> None:
         """The actor has taken a message up."""
@@ -219,7 +233,7 @@ class TaskService:
 
     async def find(self, task_id: str, owner: Owner) -> TaskLog:
         """The task of that owner. Any other one is not found."""
-        log = await self.load(task_id) if task_id and len(task_id) <= 256 else None
+        log = await self.load(task_id) if task_id and len(task_id) <= LONGEST_ID else None
         if log is None or log.kept.owner != owner:
             raise TaskNotFoundError
         return log

@@ -42,6 +42,6 @@ async def tail(service: TaskService, log: TaskLog, shows: Subscription) -> None:
             if fresh is None or (fresh.is_at_rest and fresh.number <= number):
                 break
         shows.end()
-    except Exception:
+    except Exception:  # noqa: BLE001 -- whatever a store raises, the stream ends and says so
         logger.exception("Task %s could not be followed.", log.task.id)
         shows.end(InternalError())

@@ -7,6 +7,7 @@ nobody looks on: the store has the task then. It must never let two turns of a t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
 from ...actor.actor import Actor
+from ...errors import ActorDeadError, SystemDraining, UsageError
 from ...log import logger
 from .asks import Cancel, Continue, End, Follow, Say, TurnOver
 from .turn import CANCEL_SECONDS, Turn
@@ -94,7 +96,9 @@ class TaskActor(Actor):
         elif (error := playing.exception()) is not None:
             logger.error("The turn of task %s has failed.", self._task_id, exc_info=error)
             self._turn_left(None)
-        self._service.tell(self._task_id, TurnOver())
+        with contextlib.suppress(ActorDeadError, SystemDraining, UsageError):  # where the system stops, there is nothing left to do
+            self.actor_ref.tell(TurnOver())
+            self._service.sent(self._task_id)
 
     def _turn_left(self, why: str | None) -> None:
         """The turn has no end: whoever waits for it hears that."""

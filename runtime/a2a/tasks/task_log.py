@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.struct_pb2 import Struct
@@ -23,6 +23,8 @@ from .states import AT_REST, INTERRUPTED, TERMINAL, may_follow
 __all__ = ["StoredTask", "TaskLog", "Update", "read_task"]
 
 Update: TypeAlias = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+
+U = TypeVar("U", pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)
 
 _FORMAT: Final = 1
 _MILLISECOND: Final = 1_000_000
@@ -89,7 +91,7 @@ class TaskLog:
         """The task comes into that state. What it said before becomes part of its history; metadata goes with the update, and does not stay."""
         task = self.task
         if not may_follow(task.status.state, state):
-            names = [pb.TaskState.Name(one) for one in (task.status.state, state)]  # type: ignore[arg-type]  # numbers of states
+            names = [pb.TaskState.Name(one) for one in (task.status.state, state)]
             msg = f"a task does not come from {names[0]} to {names[1]}."
             raise ValueError(msg)
         if task.status.HasField("message"):
@@ -141,7 +143,7 @@ class TaskLog:
             task.status.timestamp.CopyFrom(own.status.timestamp)
         own.CopyFrom(task)
 
-    def _changed(self, update: Any) -> Any:
+    def _changed(self, update: U) -> U:
         self.number += 1
         self._unsaved.append(update)
         return update

@@ -1,7 +1,7 @@
 """What an agent's events are, told to a client of Agent2Agent.
 
-Owns: the translation: outputs become artifacts, what is streamed becomes pieces of them, and what is said by a `CustomAction` becomes what it says. What happens
-inside is told only to those that have asked for the extension. It must never show the text of an exception.
+Owns: the translation: outputs become artifacts, what is streamed becomes pieces of them, and what is said by a `CustomAction` becomes what it says. What
+happens inside is told only to those that have asked for the extension. It must never show the text of an exception.
 """
 
 from __future__ import annotations
@@ -206,12 +206,12 @@ def question(turn: Turn, contexts: tuple[InterruptContext, ...], auth: AuthRequi
         said = as_json(info)
         options = _options(info, said)
         pending[context.id] = bool(getattr(info, "check_answer", None))
-        message.parts.append(pb.Part(text=_text(said, info)))
+        message.parts.append(pb.Part(text=_text(said)))
         data = {"interruptId": context.id, "info": said, "options": options}
         message.parts.append(pb.Part(data=data_to_wire(data), media_type="application/json"))
     if not contexts and auth is not None:
         said = as_json(auth.info)
-        message.parts.append(pb.Part(text=_text(said, auth.info)))
+        message.parts.append(pb.Part(text=_text(said)))
         message.parts.append(pb.Part(data=data_to_wire({"info": said}), media_type="application/json"))
     return state, message, pending
 
@@ -222,7 +222,7 @@ def _options(info: object, said: object) -> object:
     return said.get("options") if isinstance(said, dict) else None
 
 
-def _text(said: object, info: object) -> str:
+def _text(said: object) -> str:
     """The question, for people to read."""
     if isinstance(said, str):
         return said

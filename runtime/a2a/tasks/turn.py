@@ -104,7 +104,7 @@ class Turn:
             await self._leave(Remove(self._work_key))
             self._refuse(refused)
             return End()
-        except Exception:
+        except Exception:  # noqa: BLE001 -- whatever a store raises, the client hears that it has failed
             logger.exception("Task %s could not be begun.", self.log.task.id)
             self._refuse(InternalError())
             return End()
@@ -149,7 +149,8 @@ class Turn:
             log = self.log
         if isinstance(ask, Say):
             if log.is_terminal:
-                raise UnsupportedOperationError(f"Task {log.task.id} has ended: {pb.TaskState.Name(log.task.status.state)}. Send a message without a taskId.")
+                msg = f"Task {log.task.id} has ended: {pb.TaskState.Name(log.task.status.state)}. Send a message without a taskId."
+                raise UnsupportedOperationError(msg)
             log.said(ask.message)
             if not log.is_stored:
                 log.submitted(service.now())
@@ -166,7 +167,8 @@ class Turn:
         self._lease = lease
         fresh = await service.load(log.task.id)
         if fresh is None:
-            raise UnsupportedOperationError(f"Task {log.task.id} has been removed.")
+            msg = f"Task {log.task.id} has been removed."
+            raise UnsupportedOperationError(msg)
         self.log = fresh
         await lease.commit([Put(self._work_key, b"1")])
         if service.outbox is not None:
@@ -219,7 +221,7 @@ class Turn:
             await service.consolidate(log, [*self.events, update], end.error)
         try:
             await self._change(update, last=True)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever a store raises, the client hears that it has failed
             logger.exception("Task %s has come to its rest, and that could not be stored.", log.task.id)
             self._refuse(InternalError())
             return End(error=error)

@@ -47,7 +47,7 @@ def test_a_follow_up_with_only_a_task_id_keeps_the_context(run):
 def test_a_follow_up_after_a_restart_keeps_the_context_and_is_worked_on(run, tmp_path):
     async def main():
         task = None
-        for turn in range(2):
+        for _process in range(2):
             store = SQLiteStore(tmp_path / "tasks.db")
             async with talking(a2a_app(scripted(asks), store=store), streaming=False) as (client, _):
                 request = sdk_message("x", **({} if task is None else {"task_id": task.id}))
@@ -56,7 +56,6 @@ def test_a_follow_up_after_a_restart_keeps_the_context_and_is_worked_on(run, tmp
                 task = response.task
             await store.aclose()
         assert task.status.state == pb.TASK_STATE_COMPLETED
-        assert turn == 1
 
     run(main())
 
