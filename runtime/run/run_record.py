@@ -119,7 +119,7 @@ class RunRecord:
         cut = self.outcome is None or (self.turn is not None and self.turn.is_pending and self.outcome.kind in ("finished", "exited"))
         if cut and self.problem is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
-            self.is_drained = self.is_recoverable and self.has_begun and not self.cancel_requested
+            self.is_drained = self.is_recoverable and self.has_begun
             if self.is_drained:
                 text += "; recover() continues the run"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
