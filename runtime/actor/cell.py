@@ -18,9 +18,10 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
-from . import extras, lifecycle, watching
+from . import lifecycle
 from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
+from .extras import table, watching
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Failed, StopRequest, Terminated, WaitRequest
@@ -384,7 +385,7 @@ class Cell(ABC):
         if not self.closing:
             system.leaving(self)
             self.closing = True
-        left = self.mailbox.close() + (extras.end(self) if system.extras else [])
+        left = self.mailbox.close() + (table.end(self) if system.extras else [])
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         system.ended(self)

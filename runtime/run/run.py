@@ -6,7 +6,7 @@ lives on the loop of its system. It must never touch the run from elsewhere but 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
@@ -121,6 +121,16 @@ class Run:
         if record.problem is not None:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
+
+    if not TYPE_CHECKING:  # type checkers know what a run has
+
+        def __getattr__(self, name: str) -> object:
+            """Say what is missing, where the run is taken for its result."""
+            if not name.startswith("_") and hasattr(RunResult, name):
+                msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
+                raise AttributeError(msg, name=name, obj=self)
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(msg, name=name, obj=self)
 
     # --- starting ---
 
@@ -255,7 +265,7 @@ class Run:
 
     # --- events ---
 
-    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+    def __aiter__(self) -> Events:
         return self._events()
 
     def __iter__(self) -> Iterator[AgentEvent]:

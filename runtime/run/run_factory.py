@@ -113,6 +113,7 @@ class RunFactory:
         if persistence is not None or turn is not None:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
+        record.is_recoverable = persistence is not None and persistence.journal is not None
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)
