@@ -110,6 +110,8 @@ def report(
     missing |= {key: f"it failed: {reason}" for key, reason in book.failed.items()}
     missing |= {(workload, contender): why for contender, why in no_environment.items() for workload in keys}
     differs = {(workload, contender): what for contender, those in plan.differs.items() for workload, what in those.items()}
+    for key, reason in book.failed.items():  # of one that has rounds nevertheless
+        differs[key] = f"{differs[key]}; " * (key in differs) + f"a later round failed: {reason}"
     titles = {key: " ".join([key, *list(versions.get(key, {}).values())[:1]]) for key in options.peers}
     footnote = (
         f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after; "
