@@ -7,7 +7,7 @@ lives on the loop of its system. It must never touch the run from elsewhere but 
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
@@ -251,7 +251,7 @@ class Run:
 
     # --- events ---
 
-    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+    def __aiter__(self) -> Events:
         return self._events()
 
     def __iter__(self) -> Iterator[AgentEvent]:
