@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-__all__ = ["Placement", "busy_note", "describe", "most_open_files", "placements"]
+__all__ = ["Placement", "busy_note", "describe", "machine_line", "most_open_files", "placements"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,12 @@ def describe() -> dict[str, Any]:
         "revision": _revision(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
     }
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """`describe()` in one line, with the load average before and, as `load_after`, after."""
+    what = f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; revision {machine.get('revision') or 'unknown'}"
+    return f"{what}; load average {machine['load']} before, {machine['load_after']} after"
 
 
 def most_open_files() -> int:
