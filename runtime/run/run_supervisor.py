@@ -361,9 +361,10 @@ class RunSupervisor(InnerActor):
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
         image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
-        casting.end_all()
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
+        log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
+        casting.end_all()
         if kept:
             return Effects(cut_short=CutShort(error, image))
         self._say_cancelled(error, None)
@@ -393,6 +394,7 @@ class RunSupervisor(InnerActor):
         """What happens cannot be kept any more: the run must not go on as if it were."""
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
+        self._log.context.continues_elsewhere = True
         self._casting.end_all()
         if self._record.outcome is None:
             self._log.say(error)
