@@ -43,6 +43,8 @@ class RemoteAgent(Agent):
     text, a Message or several, or `{id: answer}` for the ids of its questions. Each of its artifacts becomes a message. If its task fails, so does this agent;
     if the run is cancelled, so is the task. A run that another process continues goes on with the same task.
 
+    The context over there goes on where the conversation here does; the session value `a2a:NAME` remembers it.
+
     `input_converter(messages)` makes the message that begins a task. `output_converter(item)` is given each whole `Artifact`, each `A2AMessage`, and each
     `TaskStatus` with a message while the task works, and returns events, messages, texts or None. Both may be `async def`.
     """
