@@ -111,6 +111,11 @@ class AgentDoor:
         """Whether the run has not ended."""
         return self._supervisor.mailbox.is_open
 
+    @property
+    def continues_elsewhere(self) -> bool:
+        """Whether the agent ends here for another process to go on with it: what it has begun outside of this process is not to be ended then."""
+        return self.run.continues_elsewhere or (self.run.lease is not None and self._system.closing)
+
     # --- events ---
 
     async def emit(self, event: AgentEvent) -> AgentEvent:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..actor.actor import InnerActor
-from ..actor.direct import OVER, stop_actor, stop_when_childless
+from ..actor.direct import OVER, stop_actor
+from ..actor.lifecycle import stop_when_childless
 from ..actor.ref import cell_of
 from ..actor.supervision import Directive, Stop
 from ..agent.invocation import Invocation, InvocationPhase
@@ -170,10 +171,7 @@ class RunSupervisor(InnerActor):
                 problem.run = problem.run or self._log.context.run_id
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
-            if self._log.persistence is not None:
-                await self._log.persistence.own.give_back()
-            if record.turn is not None:
-                await record.turn.release()
+            await self._log.give_back()
 
     def _enter(self) -> None:
         bind_session(self._log.context.session)
@@ -361,9 +359,10 @@ class RunSupervisor(InnerActor):
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
         image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
-        casting.end_all()
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
+        log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
+        casting.end_all()
         if kept:
             return Effects(cut_short=CutShort(error, image))
         self._say_cancelled(error, None)
@@ -393,6 +392,7 @@ class RunSupervisor(InnerActor):
         """What happens cannot be kept any more: the run must not go on as if it were."""
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
+        self._log.context.continues_elsewhere = True
         self._casting.end_all()
         if self._record.outcome is None:
             self._log.say(error)

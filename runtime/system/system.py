@@ -184,8 +184,8 @@ class ActorSystem(Overview):
         finally:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
-            directory.leave_loop(self.loop)
-            use_clock(self.loop, None)
+            if directory.leave_loop(self.loop, self):
+                use_clock(self.loop, None)
             self.state = SystemState.STOPPED
             self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
             self._stopped.set()
