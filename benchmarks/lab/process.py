@@ -27,7 +27,7 @@ class ProcessFailed(RuntimeError):
 
 
 def as_users_have_it(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that is measured: bytecode is written. Without it, a library that imports while it runs compiles what it imports each time."""
+    """The environment of a process that is measured: bytecode is written. Without it, what imports while it runs compiles what it imports each time."""
     found = {**os.environ, **(environment or {})}
     found.pop("PYTHONDONTWRITEBYTECODE", None)
     return found
