@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.contenders.base import Load
 from benchmarks.lab.catalogue import ROOT
+from benchmarks.lab.process import as_users_have_it
 
 __all__ = ["Worker", "WorkerFailed"]
 
