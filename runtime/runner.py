@@ -162,7 +162,7 @@ class Runner:
         `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
         ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
         """
-        own = self._factory.context(session_id, session_values, options, context, self._checked_id(run_id))
+        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def _begin(
@@ -181,10 +181,12 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
-        if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
-            keep = max(keep, _KEPT_AT_LEAST)
-        persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
+        persistence: RunPersistence | None = None
+        if self._access is not None or checkpoint_id is not None:
+            keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
+            if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+                keep = max(keep, _KEPT_AT_LEAST)
+            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
@@ -251,7 +253,7 @@ class Runner:
         detached: bool = False,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, self._checked_id(run_id))
+        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def resume(
@@ -363,8 +365,8 @@ class Runner:
 
     # --- making ---
 
-    def _checked_id(self, run_id: str | None) -> str | None:
-        return None if run_id is None else check_run_id(run_id, self._tree.name)
+    def _checked_id(self, run_id: str) -> str:
+        return check_run_id(run_id, self._tree.name)
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:

@@ -41,6 +41,8 @@ STATE = {
         "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
     },
+    "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
+    "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {"logger": "loggers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
