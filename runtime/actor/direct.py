@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ActorDeadError
 from . import lifecycle
 from .envelope import Envelope
-from .lifecycle import stop_when_childless
 from .mailbox import MailboxClosed
 from .phase import OPEN
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .loop_cell import LoopCell
 
-__all__ = ["OVER", "deliver", "hand", "send_now", "stop_actor", "stop_when_childless"]
+__all__ = ["OVER", "deliver", "hand", "send_now", "stop_actor"]
 
 OVER: Final = object()
 """The reply of an actor that accepts nothing any more: it has ended, or is about to."""

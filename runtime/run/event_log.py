@@ -42,6 +42,13 @@ class EventLog:
         self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
         self.unshown: list[AgentEvent] | None = None  # what has to be in the store first
 
+    async def give_back(self) -> None:
+        """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
+        if self.persistence is not None:
+            await self.persistence.own.give_back()
+        if self.record.turn is not None:
+            await self.record.turn.release()
+
     def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
         """Stamp, record, show; or have it wait to be shown."""
         node, assignment, context, persistence = invocation.node, invocation.assignment, self.context, self.persistence

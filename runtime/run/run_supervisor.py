@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..actor.actor import InnerActor
-from ..actor.direct import OVER, stop_actor, stop_when_childless
+from ..actor.direct import OVER, stop_actor
+from ..actor.lifecycle import stop_when_childless
 from ..actor.ref import cell_of
 from ..actor.supervision import Directive, Stop
 from ..agent.invocation import Invocation, InvocationPhase
@@ -170,10 +171,7 @@ class RunSupervisor(InnerActor):
                 problem.run = problem.run or self._log.context.run_id
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
-            if self._log.persistence is not None:
-                await self._log.persistence.own.give_back()
-            if record.turn is not None:
-                await record.turn.release()
+            await self._log.give_back()
 
     def _enter(self) -> None:
         bind_session(self._log.context.session)

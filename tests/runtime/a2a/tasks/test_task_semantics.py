@@ -1,6 +1,5 @@
 """What a task of a served agent does, over real HTTP: its states, its artifacts, its history, what it asks and what it is told."""
 
-
 import pytest
 
 from tests.doubles.a2a import ByHand, kind_of, scripted, serving, state_of, status_text, text_of
