@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["FAINT", "INK", "PAPER", "RULE", "Bar", "Panel", "Row", "draw", "page_style", "save_page"]
 
-_COLOURS = 128  # of a PNG
+_COLOURS = 96  # of a PNG
 _ROW = 0.235  # inches
 INK, FAINT, PAPER, RULE = "#1c2733", "#7a8794", "#fcfbf9", "#e4e0da"
 
@@ -67,7 +67,7 @@ def draw(path: Path, *, title: str, subtitle: str, rows: Mapping[str, Row], pane
                 _panel(ax, panels[index], rows)
             else:
                 ax.set_axis_off()
-        written = save_page(figure, path, dpi=105)
+        written = save_page(figure, path, dpi=100)
         plt.close(figure)
     return written
 
