@@ -1,0 +1,155 @@
+"""Where a model's requests go, what stands in front of them, and what its errors are: as the `openai` client would have it.
+
+Owns: the client that is never let on to the network. It is asked to make a request, which is caught on the way out, and its address and headers are used for
+all that follow. Replies with an error are handed to it, so that it raises what it always raises. It must never see a message of a conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from ...errors import ModelError
+from .protocol import TransportError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["Probe", "Target", "TargetFinder", "bad_text", "check_headers", "check_url"]
+
+_LEFT_OUT: Final = frozenset(("accept-encoding", "connection", "content-length", "host", "transfer-encoding"))
+"""What each HTTP client says for itself."""
+
+_ABOUT_THE_CLIENT: Final = "x-stainless-"
+_SCHEMES: Final = frozenset(("http", "https"))
+_NEVER: Final = frozenset((*map(chr, range(9)), *map(chr, range(10, 32)), "\x7f"))
+_LAST: Final = "\xff"
+_KEYS: Final = frozenset(("authorization", "api-key"))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The address, and the headers with the key in them, which no text of this shows."""
+
+    url: str
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return "<Target>"
+
+
+class _Request(Protocol):
+    """A request of the `openai` client's, whichever HTTP library it stands on."""
+
+    url: Any
+    headers: Any
+
+
+class Probe:
+    """What the `openai` client takes for its way to the network."""
+
+    def __init__(self) -> None:
+        self.request: _Request | None = None
+        self.answer: Callable[[_Request], Any] | None = None
+
+    async def handle_async_request(self, request: _Request) -> Any:
+        """Keep what is asked; give the answer that there is for it, or fail."""
+        self.request = request
+        answer = self.answer
+        if answer is None:
+            raise _of_client(request, "ConnectError")("The request was only looked at.", request=request)
+        return answer(request)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+class TargetFinder:
+    """The `openai` client behind a model, on one loop. `ask` makes the least request that there is to the model's API."""
+
+    def __init__(self, client: AsyncOpenAI, probe: Probe, ask: Callable[[AsyncOpenAI], Awaitable[object]]) -> None:
+        self._client = client
+        self._probe = probe
+        self._ask = ask
+        self._turn = asyncio.Lock()  # one question at a time: the probe has one answer
+
+    async def find(self) -> Target:
+        """Raises what the client raises, if it cannot make a request."""
+        from openai import OpenAIError  # noqa: PLC0415 -- it was imported before this was made
+
+        async with self._turn:
+            self._probe.request = None
+            try:
+                await self._ask(self._client)
+            except OpenAIError:
+                if self._probe.request is None:
+                    raise
+            request = self._probe.request
+        assert request is not None
+        parts = urlsplit(str(request.url))
+        # A name and a password before the host are in the headers by now.
+        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        headers = {name: value for name, value in request.headers.items() if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)}
+        return Target(url, headers)
+
+    async def raise_status(self, status: int, headers: Mapping[str, str], body: bytes) -> NoReturn:
+        """Raise what the client raises for such a reply."""
+        # The body is unpacked, and whole.
+        plain = [(name, value) for name, value in headers.items() if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")]
+        await self._raise(lambda request: _of_client(request, "Response")(status, headers=plain, content=body, request=request))
+
+    async def raise_lost(self, error: TransportError) -> NoReturn:
+        """Raise what the client raises for a request that did not get through."""
+
+        def fail(request: _Request) -> NoReturn:
+            raise _of_client(request, error.name)(str(error), request=request)
+
+        await self._raise(fail)
+
+    async def _raise(self, answer: Callable[[_Request], Any]) -> NoReturn:
+        async with self._turn:
+            self._probe.answer = answer
+            try:
+                await self._ask(self._client)
+            finally:
+                self._probe.answer = self._probe.request = None
+        raise AssertionError  # it was given nothing but errors
+
+
+def _of_client(request: object, name: str) -> Any:
+    """A class of the HTTP library that the client stands on, whose request this is."""
+    return getattr(sys.modules[type(request).__module__.partition(".")[0]], name)
+
+
+def check_url(url: str) -> None:
+    """Raise, if that is no address for HTTP."""
+    parts = urlsplit(url)
+    if parts.scheme in _SCHEMES and parts.hostname:
+        return
+    if parts.scheme and parts.hostname:
+        raise TransportError("UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'.")
+    raise TransportError("UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol.")
+
+
+def check_headers(who: str, headers: Mapping[str, str]) -> None:
+    """Raise, if there is anything in them that cannot be sent. The error holds nothing of their values, of which one is the key."""
+    for name, value in headers.items():
+        wrong = next((char for char in value if char in _NEVER or char > _LAST), None)
+        if wrong is not None or value != value.strip():
+            is_key = name.lower() in _KEYS
+            raise _bad_header(who, "the key" if is_key else f"the header {name!r}", wrong, is_key=is_key)
+
+
+def bad_text(who: str, problem: UnicodeEncodeError) -> ModelError:
+    """The error for a header that could not be written at all: nothing says which one it was."""
+    return _bad_header(who, "the key, or another header,", str(problem.object)[problem.start], is_key=True)
+
+
+def _bad_header(who: str, what: str, wrong: str | None, *, is_key: bool) -> ModelError:
+    has = "a blank at one of its ends" if wrong is None else "a line break in it" if wrong in "\r\n" else f"the character {wrong!r} in it"
+    advice = "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need .strip()." if is_key else "Check default_headers=."
+    return ModelError(f"{who}: {what} has {has}, which no header can hold. {advice}", kind="auth" if is_key else "bad_request")
