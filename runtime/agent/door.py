@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
 from ..actor.direct import OVER, deliver
+from ..actor.phase import OPEN
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
+from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
@@ -50,6 +52,14 @@ _PLAIN: Final = frozenset((bool, int, float, str, bytes))
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class ShowsDeltas(Protocol):
+    """What the supervisor of a run is to an agent that streams."""
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Show a piece of a message here and now. Returns False, having done nothing, if there is anything to wait for: then it comes as any event does."""
+        ...
 
 
 class AgentDoor:
@@ -122,6 +132,18 @@ class AgentDoor:
         if self._emitted % _STRETCH == 0:
             await asyncio.sleep(0)
         return cast("AgentEvent", shown)
+
+    async def emit_delta(self, delta: MessageDelta) -> None:
+        """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
+        cell = self._supervisor
+        if cell.phase is OPEN and cell.mailbox.is_idle and cast("ShowsDeltas", cell.actor).show_delta(self.invocation, delta):
+            cell.system.monitor.handled += 1
+            self.last_cast = None
+            self._emitted += 1
+            if self._emitted % _STRETCH == 0:
+                await asyncio.sleep(0)
+        else:
+            await self.emit(AgentEvent(delta=delta))
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..agent.history import Entry
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
+from ..data.chat import MessageDelta
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
@@ -82,6 +83,16 @@ class EventLog:
         elif dialogue.shown:
             self.record.show(stamped)
         return stamped
+
+    def write_delta(self, invocation: Invocation, delta: MessageDelta) -> None:
+        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later."""
+        node, state = invocation.node, self.state
+        if self.persistence is not None or node.agent.on_failure is not None:
+            invocation.remember()
+        if not invocation.assignment.dialogue.shown or self.record.stream.join(invocation.id, delta):
+            return
+        state.seq += 1
+        self.record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
 
     # --- what waits ---
 

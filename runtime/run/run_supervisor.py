@@ -31,6 +31,7 @@ from ..agent.run_messages import (
 )
 from ..agent.session_values import bind_session
 from ..agent.tree import Node
+from ..data.chat import MessageDelta
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..errors import RunCancelled, RunLost, UnderstudyError
@@ -186,6 +187,14 @@ class RunSupervisor(Actor):
             if effects is not NOTHING:
                 return effects
         return Effects(stamped, wait_for_room=not self._record.stream.has_room)
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Show a piece of a message, if that takes no transition of the run. Called by the agent itself: there are too many of them for a message each."""
+        record, log = self._record, self._log
+        if self._pending_stop is not None or record.phase >= _ENDING or self._cell.system.closing or log.waits or not record.stream.has_room_for_two:
+            return False
+        log.write_delta(invocation, delta)
+        return True
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
