@@ -14,6 +14,8 @@ from understudy.runtime.models.openai_events import EventDecoder
 from understudy.runtime.models.openai_responses import OpenAIResponsesModel
 from understudy.runtime.models.tool_call_deltas import ToolCallMerger
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def script(*chunks, **how):
     async def answer(one):
