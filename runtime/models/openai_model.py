@@ -17,12 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Unpack
 from urllib.parse import urlsplit
 
-from ..errors import UsageError
+from ..errors import ModelError, UsageError
 from .loop_clients import LoopClients
 from .openai_errors import model_errors
 from .protocol import ModelSettings, SettingsFields, settings_of
 from .wire.body import Bodies
 from .wire.client import WireClient
+from .wire.header_values import check_headers
 from .wire.options import ApiKey, ClientOptions
 from .wire.protocol import MOST_BYTES
 
@@ -93,6 +94,10 @@ class OpenAIModel:
         self._azure = azure
         self._api_version = api_version
         self._client = client
+        try:
+            check_headers(name, default_headers or {})
+        except ModelError as problem:
+            raise UsageError(str(problem)) from None
         self._own = {key: value for key, value in own.items() if value is not None}
         self._limits = (max_connections, max_reply_bytes)
         if client is None:
@@ -154,6 +159,7 @@ class OpenAIModel:
             from .wire.environment import environment_proxy, is_supported  # noqa: PLC0415 -- as above
             from .wire.opening import WireMaker  # noqa: PLC0415
 
+            options.check(who)
             if not is_wired or not is_supported(environment_proxy(options.address)):
                 # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
                 return options.client(openai.DefaultAsyncHttpxClient())

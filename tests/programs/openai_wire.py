@@ -97,6 +97,8 @@ class WireServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
+        while self._tls is not None and any("_accept_connection2" in repr(task.get_coro()) for task in asyncio.all_tasks()):
+            await asyncio.sleep(0)  # a handshake that fails
 
     async def start(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, ssl=self._tls)

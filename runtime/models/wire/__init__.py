@@ -6,6 +6,7 @@
     decode              JSON, by the fastest decoder that is there
     body                a request's body, of messages that are written once
     target              the address, the headers and the errors, as the `openai` client has them
+    header_values       what a header can hold
     options             the arguments of an `openai` client
     environment         proxies, certificates and the limit on open files
     aiohttp_transport   the transport on aiohttp

@@ -15,9 +15,10 @@ from typing import Any, Final
 from ...errors import ModelError
 from ..openai_errors import model_errors
 from .events import DONE, check_head, decoded
+from .header_values import check_headers
 from .protocol import Transport, TransportError, TransportReply
 from .sse import EventDecoder
-from .target import Target, TargetFinder, bad_text, check_headers, check_url
+from .target import Target, TargetFinder, check_url
 
 __all__ = ["Key", "WireClient"]
 
@@ -155,8 +156,6 @@ class WireClient:
         try:
             target = await self._finder.find()
             check_url(target.url)
-        except UnicodeEncodeError as problem:
-            raise bad_text(self.who, problem) from None  # it holds the key
         except TransportError as error:
             await self._finder.raise_lost(error)
         check_headers(self.who, target.headers)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from .header_values import check_value
+
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
@@ -34,6 +36,13 @@ class ClientOptions:
     def address(self) -> str:
         """Where requests go, but for their path."""
         return self.base_url or os.environ.get("AZURE_OPENAI_ENDPOINT" if self.azure else "OPENAI_BASE_URL") or "https://api.openai.com/v1"
+
+    def check(self, who: str) -> None:
+        """Raise, if there is a key that no header can hold: the libraries show it in what they raise."""
+        names = ("AZURE_OPENAI_AD_TOKEN", "AZURE_OPENAI_API_KEY", "OPENAI_API_KEY") if self.azure else ("OPENAI_API_KEY",)
+        for key in (self.api_key,) if self.api_key is not None else map(os.environ.get, names):
+            if isinstance(key, str):
+                check_value(who, "the key", key, is_key=True)
 
     def client(self, http: object, key: ApiKey | None = None) -> AsyncOpenAI:
         """A client around that HTTP client; with another key, if one is given."""

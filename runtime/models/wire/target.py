@@ -13,22 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from ...errors import ModelError
 from .protocol import TransportError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Probe", "Target", "TargetFinder", "bad_text", "check_headers", "check_url"]
+__all__ = ["Probe", "Target", "TargetFinder", "check_url"]
 
 _LEFT_OUT: Final = frozenset(("accept-encoding", "connection", "content-length", "host", "transfer-encoding"))
 """What each HTTP client says for itself."""
 
 _ABOUT_THE_CLIENT: Final = "x-stainless-"
 _SCHEMES: Final = frozenset(("http", "https"))
-_NEVER: Final = frozenset((*map(chr, range(9)), *map(chr, range(10, 32)), "\x7f"))
-_LAST: Final = "\xff"
-_KEYS: Final = frozenset(("authorization", "api-key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +129,3 @@ def check_url(url: str) -> None:
     if parts.scheme and parts.hostname:
         raise TransportError("UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'.")
     raise TransportError("UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol.")
-
-
-def check_headers(who: str, headers: Mapping[str, str]) -> None:
-    """Raise, if there is anything in them that cannot be sent. The error holds nothing of their values, of which one is the key."""
-    for name, value in headers.items():
-        wrong = next((char for char in value if char in _NEVER or char > _LAST), None)
-        if wrong is not None or value != value.strip():
-            is_key = name.lower() in _KEYS
-            raise _bad_header(who, "the key" if is_key else f"the header {name!r}", wrong, is_key=is_key)
-
-
-def bad_text(who: str, problem: UnicodeEncodeError) -> ModelError:
-    """The error for a header that could not be written at all: nothing says which one it was."""
-    return _bad_header(who, "the key, or another header,", str(problem.object)[problem.start], is_key=True)
-
-
-def _bad_header(who: str, what: str, wrong: str | None, *, is_key: bool) -> ModelError:
-    has = "a blank at one of its ends" if wrong is None else "a line break in it" if wrong in "\r\n" else f"the character {wrong!r} in it"
-    advice = "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need .strip()." if is_key else "Check default_headers=."
-    return ModelError(f"{who}: {what} has {has}, which no header can hold. {advice}", kind="auth" if is_key else "bad_request")
