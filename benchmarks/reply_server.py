@@ -1,83 +1,36 @@
 """A server that gives every request the same chat completion, as fast as Python can, so that the client's side is measured.
 
-    python benchmarks/reply_server.py                         prints its port, and serves until its standard input ends
-    python benchmarks/reply_server.py --certificate F --key F     over TLS
+    python benchmarks/reply_server.py        prints its port, and serves until its standard input ends
 
-It knows as much of HTTP as the clients need: requests with a Content-Length, on connections that are kept open. What it answers follows from the request:
-
-    stream              the same text in 60 chunks, each in a segment of its own, and the usage in the last
-    tools, no result    one call of the first tool
-    /paced/v1           60 chunks over three seconds
-    a text of the user's that begins with "stamp"      each word says when it was sent, in nanoseconds of the machine's monotonic clock
+It knows as much of HTTP as the `openai` client needs: requests with a Content-Length, on connections that are kept open.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import re
-import ssl
 import sys
-from collections.abc import Iterator
-from time import monotonic_ns
-from typing import Any, Final
 
-__all__ = ["WORDS", "Replies"]
+__all__ = ["Replies"]
 
-WORDS: Final = 60
-_SECONDS: Final = 3.0
-_SHORT: Final = "It is three."
-_TEXT: Final = " ".join(["word"] * WORDS)
-_USAGE: Final = {"prompt_tokens": 12, "completion_tokens": 60, "total_tokens": 72}
-_TOOL: Final = re.compile(rb'"function":\s*\{[^{}]*?"name":\s*"(\w+)"')
-_HEAD: Final = {"id": "chatcmpl-BcR6q3mZ0nV7wK1xY9uT2sD4eF8gH", "created": 1_700_000_000, "model": "gpt-4o-2024-08-06", "system_fingerprint": "fp_44709d6fcb"}
-
-
-def _whole(message: dict[str, Any], reason: str) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "refusal": None, **message}, "logprobs": None, "finish_reason": reason}
-    body = json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-def _chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    return _event({**_HEAD, "object": "chat.completion.chunk", "choices": [choice], "usage": None})
-
-
-def _event(value: object) -> bytes:
-    return _framed(b"data: %b\n\n" % json.dumps(value).encode())
-
-
-def _framed(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def _calling(name: str) -> dict[str, Any]:
-    return {"id": "call_abc", "type": "function", "function": {"name": name, "arguments": '{"city":"Paris"}'}}
-
-
-_OPENING: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
-_END: Final = (
-    _chunk({}, "stop"),
-    _event({**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE}) + _framed(b"data: [DONE]\n\n") + b"0\r\n\r\n",
-)
-_STREAM: Final = (_OPENING + _chunk({"role": "assistant", "content": "", "refusal": None}), *[_chunk({"content": "word "})] * (WORDS - 2))
-_REPLY: Final = _whole({"content": _TEXT}, "stop")
-_SHORT_REPLY: Final = _whole({"content": _SHORT}, "stop")
+_COMPLETION = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1_700_000_000,
+    "model": "gpt-4o",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "It is three.", "refusal": None}, "logprobs": None, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16},
+}
+_BODY = json.dumps(_COMPLETION).encode()
+_REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 
 
 class Replies(asyncio.Protocol):
     """One connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
+        self.transport = transport
         self.received = b""
-        self.pieces: Iterator[bytes] = iter(())
-
-    def connection_lost(self, problem: Exception | None) -> None:
-        del problem
-        self.pieces = iter(())
 
     def data_received(self, data: bytes) -> None:
         self.received += data
@@ -88,54 +41,17 @@ class Replies(asyncio.Protocol):
             whole = end + 4 + length
             if len(self.received) < whole:
                 return
-            head, body, self.received = self.received[:end], self.received[end + 4 : whole], self.received[whole:]
-            self.answer(head.split(b" ", 2)[1], body)
-
-    def answer(self, path: bytes, body: bytes) -> None:
-        wants_stream = b'"stream":true' in body or b'"stream": true' in body
-        is_stamped = b'"stamp' in body
-        tool = _TOOL.search(body) if b'"tools"' in body and b'"role":"tool"' not in body and b'"role": "tool"' not in body else None
-        if tool is not None and wants_stream:
-            name = tool.group(1).decode()
-            self.transport.write(_OPENING + _chunk({"role": "assistant", "tool_calls": [{"index": 0, **_calling(name)}]}) + _chunk({}, "tool_calls") + _END[1])
-        elif tool is not None:
-            self.transport.write(_whole({"content": None, "tool_calls": [_calling(tool.group(1).decode())]}, "tool_calls"))
-        elif wants_stream:
-            self.pieces = iter((*_STREAM, *_END))
-            self.send(_SECONDS / WORDS if path.startswith(b"/paced") else 0.0, is_stamped=is_stamped)
-        else:
-            self.transport.write(_SHORT_REPLY if path.startswith(b"/short") else _REPLY)
-
-    def send(self, pause: float, *, is_stamped: bool) -> None:
-        """The next piece, and the one after it later: at once, but not before all other connections had their turn."""
-        piece = next(self.pieces, None)
-        if piece is None:
-            return
-        if is_stamped and piece is _STREAM[1]:
-            piece = _chunk({"content": f"{monotonic_ns()} "})
-        self.transport.write(piece)
-        loop = asyncio.get_running_loop()
-        if pause:
-            loop.call_later(pause, lambda: self.send(pause, is_stamped=is_stamped))
-        else:
-            loop.call_soon(lambda: self.send(pause, is_stamped=is_stamped))
+            self.received = self.received[whole:]
+            self.transport.write(_REPLY)  # type: ignore[attr-defined]  # it is a transport that can
 
 
-async def _main(certificate: str | None, key: str | None) -> None:
+async def _main() -> None:
     loop = asyncio.get_running_loop()
-    context = None
-    if certificate is not None:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate, key)
-    server = await loop.create_server(Replies, "127.0.0.1", 0, ssl=context, backlog=4096)
+    server = await loop.create_server(Replies, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await loop.run_in_executor(None, sys.stdin.read)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--certificate")
-    parser.add_argument("--key")
-    given = parser.parse_args()
-    asyncio.run(_main(given.certificate, given.key))
+    asyncio.run(_main())
