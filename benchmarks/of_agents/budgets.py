@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contenders.agents_base import REFERENCE
-from footprint import Definitions, Import, Sessions
-from http_turn import HttpTurn
-from measure import Series
-from report import Budget, amount, duration, rate, ratio
+from benchmarks.contenders.agents_base import REFERENCE
+from benchmarks.http_turn import HttpTurn
+from benchmarks.lab.measure import Series
+from benchmarks.lab.report import Budget, amount, duration, rate, ratio
+from benchmarks.of_agents.footprint import Definitions, Import, Sessions
 
 __all__ = ["Figures", "agent_budgets"]
 

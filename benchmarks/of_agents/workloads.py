@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from contenders.base import Load
-from report import Measure
+from benchmarks.contenders.base import Load
+from benchmarks.lab.report import Measure
 
 __all__ = ["FULL", "IN_PROCESSES", "MEASURES", "PEERS_MODULES", "QUICK", "SIZES_FULL", "SIZES_QUICK", "WAITS"]
 

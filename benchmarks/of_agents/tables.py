@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agents_budgets import Figures
-from contenders.agents_base import REFERENCE
-from http_turn import HttpTurn
-from measure import Series
-from report import Measure, amount, duration
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from benchmarks.contenders.agents_base import REFERENCE
+from benchmarks.http_turn import HttpTurn
+from benchmarks.lab.measure import Series
+from benchmarks.lab.report import Measure, amount, duration
+from benchmarks.of_agents.budgets import Figures
 
 __all__ = ["process_tables", "waits_table"]
 

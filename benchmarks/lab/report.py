@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import Series
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from benchmarks.lab.measure import Series
 
 __all__ = ["Budget", "Measure", "amount", "budget_table", "duration", "rate", "ratio", "results_table", "series_as_json", "write_json"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contenders import REFERENCE
-from idle import Idle
-from measure import Series
-from report import Budget, Measure, amount, ratio
+from benchmarks.contenders import REFERENCE
+from benchmarks.lab.measure import Series
+from benchmarks.lab.report import Budget, Measure, amount, ratio
+from benchmarks.of_actors.idle import Idle
 
 __all__ = ["actor_budgets"]
 

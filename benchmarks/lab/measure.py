@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns, process_time_ns
 
-from machine import Placement
+from benchmarks.lab.machine import Placement
 
 __all__ = ["Entry", "Ratio", "Series", "Stopwatch", "interleave", "percentile", "stamp_cost"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents_budgets import Figures
-from contenders.agents_base import REFERENCE, AgentContender
-from panels import measure_panel, where
-from plot import Bar, Panel, Row, draw
-from report import Measure, amount, duration
+from benchmarks.contenders.agents_base import REFERENCE, AgentContender
+from benchmarks.lab.panels import measure_panel, where
+from benchmarks.lab.plot import Bar, Panel, Row, draw
+from benchmarks.lab.report import Measure, amount, duration
+from benchmarks.of_agents.budgets import Figures
 
 __all__ = ["draw_page"]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from contenders import REFERENCE
-from contenders.base import Contender
-from idle import Idle
-from measure import Series
-from panels import measure_panel, where
-from plot import Bar, Panel, Row, draw
-from report import Measure, duration
+from benchmarks.contenders import REFERENCE
+from benchmarks.contenders.base import Contender
+from benchmarks.lab.measure import Series
+from benchmarks.lab.panels import measure_panel, where
+from benchmarks.lab.plot import Bar, Panel, Row, draw
+from benchmarks.lab.report import Measure, duration
+from benchmarks.of_actors.idle import Idle
 
 __all__ = ["draw_page"]
 

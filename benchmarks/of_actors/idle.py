@@ -1,8 +1,8 @@
 """The cost of very many idle actors: memory, and the time to spawn and to stop them.
 
-    python benchmarks/idle.py understudy 1000000
+    python -m benchmarks.of_actors.idle understudy 1000000
 
-prints one line of JSON. `actors.py` runs it in a process of its own for each figure, because memory that was used before hides what is used now.
+prints one line of JSON. `actors` runs it in a process of its own for each figure, because memory that was used before hides what is used now.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import perf_counter
 
-import contenders
 import psutil
-from contenders.base import Load
+
+from benchmarks import contenders
+from benchmarks.contenders.base import Load
+from benchmarks.lab.process import in_process
 
 __all__ = ["Idle", "measure_idle"]
 
@@ -65,12 +64,7 @@ class MemoryProbe:
 
 def measure_idle(contender: str, count: int, *, uvloop: bool = False) -> Idle:
     """Measure in a fresh process."""
-    command = [sys.executable, str(Path(__file__)), contender, str(count), *(["--uvloop"] if uvloop else [])]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        msg = f"{contender} with {count:,} idle actors ended with {done.returncode}:\n{done.stderr}"
-        raise RuntimeError(msg)
-    return Idle(**json.loads(done.stdout.splitlines()[-1]))
+    return Idle(**in_process("benchmarks.of_actors.idle", contender, str(count), *(["--uvloop"] if uvloop else [])))
 
 
 def _main() -> None:

@@ -1,9 +1,9 @@
 """Measurements that need a process of their own: the memory of definitions, the memory of sessions that wait for their model, the time of an import.
 
-    python benchmarks/footprint.py definitions understudy 10000
-    python benchmarks/footprint.py sessions understudy 10000
+    python -m benchmarks.of_agents.footprint definitions understudy 10000
+    python -m benchmarks.of_agents.footprint sessions understudy 10000
 
-print one line of JSON. `agents.py` runs them in a fresh process for each figure, because memory that was used before hides what is used now.
+print one line of JSON. `agents` runs them in a fresh process for each figure, because memory that was used before hides what is used now.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from time import perf_counter, process_time
 from typing import Any
 
 import psutil
-from contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
 
-__all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "measure_definitions", "measure_imports", "measure_sessions"]
+from benchmarks.contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
+from benchmarks.lab.process import ProcessFailed, in_process
+
+__all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "import_once", "measure_definitions", "measure_imports", "measure_sessions"]
 
 # How long each session's model sleeps.
 SESSION_SECONDS = 1.0
@@ -96,10 +98,9 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for number in range(times + 1):
             for key, module in there.items():
-                command = [sys.executable, "-P", "-c", _IMPORT.format(module=module)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+                figures = import_once(module, environment=environment)
                 if number:
-                    rounds[key].append(json.loads(done.stdout))
+                    rounds[key].append(figures)
     return [
         Import(
             contender=key,
@@ -113,14 +114,19 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
     ]
 
 
-def _in_process(what: str, contender: str, count: int, *options: str) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__)), what, contender, str(count), *options]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+def import_once(module: str, *, interpreter: str | Path = sys.executable, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The seconds of one import in a fresh interpreter, by the clock and of the processor."""
+    command = [str(interpreter), "-P", "-c", _IMPORT.format(module=module)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
-        msg = f"{count:,} {what} of {contender} ended with {done.returncode}:\n{done.stderr}"
-        raise RuntimeError(msg)
+        msg = f"import {module} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        raise ProcessFailed(msg)
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
+
+
+def _in_process(what: str, contender: str, count: int, *options: str) -> dict[str, Any]:
+    return in_process("benchmarks.of_agents.footprint", what, contender, str(count), *options)
 
 
 def _resident() -> int:

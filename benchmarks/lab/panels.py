@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from measure import Series
-from plot import Bar, Panel
-from report import Measure, duration, ratio
+from benchmarks.lab.measure import Series
+from benchmarks.lab.plot import Bar, Panel
+from benchmarks.lab.report import Measure, duration, ratio
 
 __all__ = ["measure_panel", "where"]
 

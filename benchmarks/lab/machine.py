@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-__all__ = ["Placement", "describe", "placements"]
+__all__ = ["Placement", "busy_note", "describe", "most_open_files", "placements"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,28 @@ def describe() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
     }
+
+
+def most_open_files() -> int:
+    """Let this process open as many files as the machine lets it, and say how many that are."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # there are none of these limits
+        return sys.maxsize
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def busy_note(machine: dict[str, Any]) -> str:
+    """What a reader has to know if something else ran on the machine, from `describe()` before and, as `load_after`, after; or nothing."""
+    before, after = machine.get("load") or 0.0, machine.get("load_after") or 0.0
+    if max(before, after - 1) <= machine["cores"] / 2:
+        return ""
+    return (
+        "**The machine was busy with something else**, which distorts whatever is measured by the clock, and not for all alike: "
+        "trust what is by CPU, and ratios more than figures."
+    )
 
 
 def _processor() -> str:
