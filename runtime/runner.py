@@ -79,6 +79,7 @@ class Runner:
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
         history: HistoryPolicy | HistoryRewriter | None = None,
+        coalesce_deltas: bool = True,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -120,7 +121,8 @@ class Runner:
             if (access is None or durability == "none") and (asking := getattr(node.agent, "asks_approval", ())):
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
-        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
+        steps = durability == "step"
+        settings = RunSettings(hooks, steps, max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history, coalesce_deltas)
         self._access = access
         self._factory = RunFactory(self._tree, system, access, settings)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import sys
 from time import monotonic_ns, perf_counter, process_time
 from typing import Any
@@ -94,6 +95,8 @@ async def _paced(contender: Any, width: int) -> dict[str, Any]:
 
 
 async def _serve(name: str) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is no answer
     contenders: dict[str, Contender] = {}
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
@@ -110,7 +113,7 @@ async def _serve(name: str) -> None:
                 answer = await one_round(contender, asked["kind"], asked["width"], asked["turns"])
         except Exception as error:  # noqa: BLE001 -- whatever a contender raises is its figure
             answer = {"failed": f"{type(error).__name__}: {error}"[:500]}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
     for contender in contenders.values():
         await contender.close()
 

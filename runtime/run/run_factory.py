@@ -57,6 +57,8 @@ class RunSettings(NamedTuple):
     """Of the program, for the marks of its runs."""
     history: HistoryPolicy | HistoryRewriter | None
     """Of the agents that have none of their own."""
+    coalesce_deltas: bool = True
+    """Whether pieces of one message go together to a consumer that is slow."""
 
 
 class RunFactory:
@@ -110,6 +112,8 @@ class RunFactory:
         if persistence is not None or turn is not None:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
+        if not self.settings.coalesce_deltas:
+            record.stream.keep_apart()
         event_log = EventLog(RunState(context, given), record, persistence)
         if turn is not None:
             record.turn = turn

@@ -18,7 +18,7 @@ __all__ = ["EventStream"]
 
 _NOTHING: Final[tuple[AgentEvent, ...]] = ()
 _FAR_BEHIND: Final = 64
-"""A consumer for whom so many events wait is slow: pieces of one message go together to it. One that keeps up never has more than an agent may show in one go."""
+"""A consumer for whom so many events wait is slow: pieces of one message go together to it. One that keeps up has its turn twice as often."""
 _NEVER: Final = 1 << 62
 
 
@@ -27,9 +27,9 @@ class EventStream:
 
     __slots__ = ("_buffer", "_capacity", "_ended", "_joins_from", "_more", "_never_waits", "_open", "_reader", "_room", "was_read")
 
-    def __init__(self, capacity: int, *, coalesce_deltas: bool = True) -> None:
+    def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._joins_from = _FAR_BEHIND if coalesce_deltas and capacity > _FAR_BEHIND else _NEVER
+        self._joins_from = _FAR_BEHIND if capacity > _FAR_BEHIND else _NEVER
         self._more: list[MessageDelta] | None = None  # what belongs to the last event in the buffer, which is a piece of a message
         self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
         self._open = True  # whether what is put is kept for somebody
@@ -92,6 +92,10 @@ class EventStream:
     @property
     def has_room(self) -> bool:
         return self._buffer is None or len(self._buffer) < self._capacity or not self._open or self._never_waits
+
+    def keep_apart(self) -> None:
+        """Each piece of a message is an event of its own, however slow the consumer is."""
+        self._joins_from = _NEVER
 
     def never_waits(self) -> None:
         """The run needs no consumer: one that does not take its events in time is shown no more of them."""
