@@ -90,7 +90,7 @@ def run(options: argparse.Namespace, console: Console) -> tuple[str, dict[str, o
     machine["load_after"] = describe()["load"]
     verdicts = judge(found, confidence=options.confidence, least=options.least)
     heading = (
-        f"# Two revisions\n\n{machine['processor']}, {machine['cores']} cores, {machine['python']}; load {machine['load']} when it began, "
+        f"# Two revisions\n\n{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} when it began, "
         f"{machine['load_after']} when it ended; {options.blocks} pairs of processes, {options.pairs} pairs of rounds in each.\n\n{busy_note(machine)}"
     ).rstrip()
     text = as_markdown(verdicts, checkouts, TITLES, heading)

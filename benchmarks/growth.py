@@ -81,7 +81,7 @@ def main() -> None:
         sys.exit("\nStopped.")
     machine["load_after"] = describe()["load"]
     footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load {machine['load']} when it began, {machine['load_after']} when it ended; "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after; "
         f"{options.rounds} rounds of each size, interleaved."
     )
     text = as_markdown(answers, f"# Growth\n\n{footnote}\n\n{busy_note(machine)}".rstrip())

@@ -4,8 +4,8 @@
     python -m benchmarks http --peer agno --only whole_50 stream_50
     python -m benchmarks http --quick --no-peers            some seconds: whether it works. Its figures mean nothing
 
-Each contender has a process of its own, and a peer an environment of its own; the server has a process, too. Rounds are interleaved. What counts is the CPU time
-of the contender's process: the time on the clock depends on what else the machine does.
+Each contender has a process of its own, and a peer an environment of its own; the server has a process, too. Rounds are interleaved. What counts is the CPU
+time of the contender's process: the time on the clock depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Speaker:
 
     def __init__(self, name: str, interpreter: Path, environment: dict[str, str]) -> None:
         command = [str(interpreter), "-m", "benchmarks.of_http.process", name]
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed with the process
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
 
     def ask(self, workload: Workload, url: str, turns: int) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def main() -> None:
     machine["load_after"] = describe()["load"]
     knee = knee_in(levels)
     footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load {machine['load']} when it began, {machine['load_after']} when it ended. "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after. "
         f"The provider holds a reply for {duration(options.median)} (median, sigma {options.sigma}), a user thinks for {duration(options.think)}; "
         f"{options.turns} turns{', streamed' if options.streaming else ''}."
     )

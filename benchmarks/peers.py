@@ -112,8 +112,8 @@ def report(
     differs = {(workload, contender): what for contender, those in plan.differs.items() for workload, what in those.items()}
     titles = {key: " ".join([key, *list(versions.get(key, {}).values())[:1]]) for key in options.peers}
     footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load {machine['load']} when it began, {machine['load_after']} when it ended; "
-        f"{options.rounds} rounds, interleaved."
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after; "
+        f"{_rounds_said([len(cell.rounds) for cell in cells.values()])}, interleaved."
     )
     heading = f"# Peers on the same work\n\n{footnote}\n\n{busy_note(machine)}".rstrip()
     text = as_markdown(cells, workloads=options.workloads, titles=titles, missing=missing, differs=differs, heading=heading)
@@ -141,6 +141,11 @@ def report(
     console = Console()
     console.print(Markdown(text))
     console.print("Written:", ", ".join(os.path.relpath(path) for path in written))
+
+
+def _rounds_said(counts: list[int]) -> str:
+    """How many rounds the figures have: not all the same, if a run went on with another number."""
+    return f"{min(counts)} rounds" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)} rounds" if counts else "no rounds"
 
 
 def main() -> None:

@@ -26,13 +26,13 @@ import typing as _typing
 
 from .actor.actor import Actor, ThreadActor
 from .actor.envelope import MailboxSettings
+from .actor.extras.pool import ActorPool
+from .actor.extras.timers import TimerHandle, Timers
 from .actor.future import ActorFuture
 from .actor.messages import Failed, Stopped, Terminated
-from .actor.pool import ActorPool
 from .actor.ref import ActorRef
 from .actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Supervision
-from .actor.timers import TimerHandle, Timers
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks

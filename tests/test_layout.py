@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import functools
 import importlib
 import json
 import pkgutil
@@ -62,6 +63,7 @@ def module_of(path):
     return ".".join(["understudy", *parts]).removesuffix(".__init__")
 
 
+@functools.cache
 def parse(path):
     return ast.parse(path.read_text(), name_of(path))
 
@@ -267,6 +269,7 @@ def test_importing_starts_nothing():
 OTHERS_PRIVATE = {
     "runtime/system/registry.py": {"_actor_refs", "_actor_refs_lock"},  # pykka's registry, whose container is ours
     "runtime/actor/receive.py": {"_ActorStop"},  # the message of pykka's own `stop()`, which has to be understood
+    "runtime/models/wire/aiohttp_transport.py": {"_close", "_factory"},  # of aiohttp's connector: to close it without a task, and to know what was sent
     "runtime/codec/kinds.py": {"_field_defaults"},  # of a named tuple, which documents it
 }
 

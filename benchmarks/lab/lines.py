@@ -35,6 +35,7 @@ class Chart:
     across: str  # what the sizes are
     show: Callable[[float], str]  # how its figures are written
     upright: tuple[float, str] | None = None  # a size that stands out, and its name
+    binary: bool = False  # whether its figures are bytes, whose grid is of powers of two
 
 
 def draw_lines(path: Path, *, title: str, subtitle: str, charts: Sequence[Chart], footnote: str, columns: int = 2) -> list[Path]:
@@ -48,7 +49,7 @@ def draw_lines(path: Path, *, title: str, subtitle: str, charts: Sequence[Chart]
         down = math.ceil(len(charts) / columns)
         height = down * 3.7 + 1.6
         figure, axes = plt.subplots(down, columns, figsize=(6.6 * columns, height), squeeze=False, facecolor=PAPER)
-        figure.subplots_adjust(left=0.075, right=0.965, top=1 - 1.75 / height, bottom=0.95 / height, wspace=0.28, hspace=0.62)
+        figure.subplots_adjust(left=0.075, right=0.965, top=1 - 1.75 / height, bottom=0.95 / height, wspace=0.28, hspace=0.72)
         figure.text(0.02, 1 - 0.42 / height, title, fontsize=19, fontweight="bold", va="center")
         figure.text(0.02, 1 - 0.80 / height, subtitle, fontsize=10, color=FAINT, va="center")
         figure.text(0.02, 0.22 / height, footnote, fontsize=8, color=FAINT, va="center")
@@ -67,14 +68,14 @@ def draw_lines(path: Path, *, title: str, subtitle: str, charts: Sequence[Chart]
 
 
 def _chart(ax: Any, chart: Chart) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     ax.set_facecolor(PAPER)
     ax.set_xscale("log")
     ax.set_yscale("log")
     sizes = sorted({x for line in chart.lines for x, _ in line.points})
     figures = [y for line in chart.lines for _, y in line.points] + [y for line in chart.lines for pair in line.low_high for y in pair]
-    lowest, highest = min(figures), max(figures)
+    lowest, highest = min(figures), max(figures)  # above zero: the axis is logarithmic
     middle, span = math.sqrt(lowest * highest), max(highest / lowest, 20.0)  # what is flat must look flat: at least a good decade is shown
     ax.set_ylim(middle / math.sqrt(span) / 1.5, middle * math.sqrt(span) * 1.5)
     ax.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)
@@ -94,7 +95,9 @@ def _chart(ax: Any, chart: Chart) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: chart.show(y).replace(".00", "").replace(".0", "")))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    decades = math.log10(ax.get_ylim()[1] / ax.get_ylim()[0])
+    ax.yaxis.set_major_locator(LogLocator(base=2.0, numticks=7) if chart.binary else LogLocator(subs=(1, 2, 5) if decades < 2.2 else (1,), numticks=12))
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.grid(axis="y", color=RULE, linewidth=0.8)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
@@ -103,10 +106,10 @@ def _chart(ax: Any, chart: Chart) -> None:
         ax.spines[side].set_color(FAINT)
     ax.tick_params(length=0, pad=5)
     ax.set_xlabel(chart.across, color=FAINT)
-    ax.set_title(chart.title, fontsize=12, fontweight="bold", loc="left", pad=24)
+    ax.set_title(chart.title, fontsize=12, fontweight="bold", loc="left", pad=12 + 12 * len(chart.subtitle.splitlines()))
     ax.text(0, 1.045, chart.subtitle, transform=ax.transAxes, fontsize=8.8, color=FAINT, va="bottom")
     if len(chart.lines) > 1:
-        ax.legend(frameon=False, fontsize=8.5, loc="best")
+        ax.legend(fontsize=8.5, loc="best", facecolor=PAPER, edgecolor="none", framealpha=0.85)
 
 
 def _apart(sizes: Sequence[float]) -> list[float]:

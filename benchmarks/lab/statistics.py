@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 __all__ = ["Comparison", "Fit", "Knee", "compare_rounds", "fit_power", "growth_shape", "knee_of"]
 
-_DRAWS = 4000
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -41,7 +39,7 @@ class Comparison:
 
 
 def compare_rounds(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, confidence: float = 0.99, least: float = 0.02, seed: int = 1
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, confidence: float = 0.99, least: float = 0.02, draws: int = 4000, seed: int = 1
 ) -> Comparison:
     """Compare the costs of two, by block and round. A block is a pair of processes, and its rounds are neighbours in time.
 
@@ -53,9 +51,9 @@ def compare_rounds(
         msg = "a comparison needs at least one block, and a round in each"
         raise ValueError(msg)
     chance = random.Random(seed)
-    ratios = sorted(_ratio([pair for _ in pairs for block in [chance.choice(pairs)] for pair in chance.choices(block, k=len(block))]) for _ in range(_DRAWS))
+    ratios = sorted(_ratio([pair for _ in pairs for block in [chance.choice(pairs)] for pair in chance.choices(block, k=len(block))]) for _ in range(draws))
     tail = (1 - confidence) / 2
-    low, high = ratios[int(_DRAWS * tail)], ratios[min(_DRAWS - 1, int(_DRAWS * (1 - tail)))]
+    low, high = ratios[int(draws * tail)], ratios[min(draws - 1, int(draws * (1 - tail)))]
     return Comparison(_ratio([pair for block in pairs for pair in block]), low, high, confidence, least)
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,8 @@ def _call(*command: str | Path, cwd: Path = ROOT) -> str:
 def commit_of(revision: str, repository: Path = ROOT) -> str:
     """The commit of a revision. `.` is the working tree as it is: its tracked files, in a commit of their own that no branch has."""
     if revision == ".":
-        return _call("git", "stash", "create", cwd=repository) or _call("git", "rev-parse", "HEAD", cwd=repository)
+        identity = ("-c", "user.name=benchmarks", "-c", "user.email=benchmarks@localhost")  # for a machine on which git knows none
+        return _call("git", *identity, "stash", "create", cwd=repository) or _call("git", "rev-parse", "HEAD", cwd=repository)
     try:
         return _call("git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", cwd=repository)
     except CheckoutFailed:
@@ -61,20 +63,22 @@ def both_checked_out(first: str, second: str, repository: Path = ROOT) -> Iterat
     with TemporaryDirectory(prefix="understudy-compare-") as folder:
         places = Path(folder) / "a", Path(folder) / "b"
         try:
-            yield (
-                _checked_out(first, commits[0], places[0], repository),
-                _checked_out(second, commits[1], places[1], repository),
-            )
+            for commit, place in zip(commits, places, strict=True):
+                _call("git", "worktree", "add", "--detach", place / "tree", commit, cwd=repository)
+            with ThreadPoolExecutor(2) as both:
+                interpreters = list(both.map(_installed, places))
+            subjects = [_call("git", "show", "--no-patch", "--format=%s", commit, cwd=repository) for commit in commits]
+            yield (Checkout(first, commits[0], subjects[0], interpreters[0]), Checkout(second, commits[1], subjects[1], interpreters[1]))
         finally:
             for place in places:
-                if place.exists():
+                if (place / "tree").exists():
                     _call("git", "worktree", "remove", "--force", place / "tree", cwd=repository)
             _call("git", "worktree", "prune", cwd=repository)
 
 
-def _checked_out(revision: str, commit: str, place: Path, repository: Path) -> Checkout:
+def _installed(place: Path) -> Path:
+    """The interpreter of an environment with what is in the worktree."""
     tree, environment = place / "tree", place / "environment"
-    _call("git", "worktree", "add", "--detach", tree, commit, cwd=repository)
     interpreter = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     uv = shutil.which("uv")
     if uv is not None:
@@ -83,4 +87,4 @@ def _checked_out(revision: str, commit: str, place: Path, repository: Path) -> C
     else:
         _call(sys.executable, "-m", "venv", environment)
         _call(interpreter, "-m", "pip", "install", "--quiet", tree, _NEEDED)
-    return Checkout(revision, commit, _call("git", "show", "--no-patch", "--format=%s", commit, cwd=repository), interpreter)
+    return interpreter

@@ -101,13 +101,9 @@ class Client(Contender):
 
     def stream(self, *earlier: tuple[str, str]) -> Once:
         async def once() -> str:
-            pieces = []
             options: Any = {"include_usage": True}
             stream = await self.client.chat.completions.create(model=MODEL, messages=self.messages(*earlier), stream=True, stream_options=options)
-            async for chunk in stream:
-                if chunk.choices:
-                    pieces.append(chunk.choices[0].delta.content or "")
-            return "".join(pieces)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
 
         return once
 

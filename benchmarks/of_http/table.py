@@ -60,7 +60,7 @@ def _one(rounds: Rounds, workload: Workload, titles: Mapping[str, str], missing:
             continue
         cpu = [float(one["cpu"]) * 1e6 for one in found]
         wall, p50, p99 = (median_of(rounds, workload.key, contender, figure) or 0.0 for figure in ("wall", "p50", "p99"))
-        spread = f"{min(cpu):,.0f}–{max(cpu):,.0f}"
+        spread = f"{min(cpu):,.0f} to {max(cpu):,.0f}"
         lines.append(f"| {title} | {statistics.median(cpu):,.0f} | {spread} | {wall * 1e6:,.0f} | {p50 * 1e3:,.2f} | {p99 * 1e3:,.2f} |")
     return lines
 

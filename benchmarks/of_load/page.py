@@ -33,9 +33,7 @@ def draw_page(path: Path, levels: Sequence[Level], knee: Knee, footnote: str) ->
     charts = [
         Chart("The framework's own time of a turn", "what a user waits, less what the provider held", own, across, duration, upright),
         Chart("Throughput", "turns per second", [done, *asymptotes], across, lambda value: f"{rate(value)}/s", upright),
-        Chart(
-            "Memory", "growth of the resident set, for each conversation", [_line("each", levels, [one.bytes_each for one in levels])], across, amount, upright
-        ),
+        Chart("Memory", "of the whole process, at most", [_line("resident", levels, [one.resident for one in levels])], across, amount, upright, binary=True),
         Chart("CPU", "processor time of a turn", [_line("CPU", levels, [one.cpu / one.turns for one in levels])], across, duration, upright),
     ]
     subtitle = "Conversations over real HTTP: several turns each, with a tool and a transfer."

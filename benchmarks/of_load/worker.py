@@ -83,6 +83,7 @@ async def _slot(slot: int, runner: Any, load: Load, seen: Seen) -> None:
             await _conversation(session, number, load, seen, chance)
         finally:
             seen.busy -= 1
+            await session.clear()  # the user is gone, and what was said with it
             await session.close()
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,11 @@ class Worker:
 
     def _kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            if hasattr(os, "killpg"):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            else:
-                self.process.kill()
+            with suppress(ProcessLookupError):  # it has ended by itself meanwhile
+                if hasattr(os, "killpg"):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+                else:
+                    self.process.kill()
 
     def close(self) -> None:
         if self.process is not None:

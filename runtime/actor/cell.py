@@ -18,9 +18,10 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..errors import forget_frames
-from . import extras, lifecycle, watching
+from . import lifecycle
 from .actor import construct
 from .envelope import Envelope, MailboxSettings, Notice
+from .extras import table, watching
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Failed, StopRequest, Terminated, WaitRequest
@@ -359,8 +360,7 @@ class Cell(ABC):
 
     def when_ended(self, tell: Callable[[bool], object]) -> None:
         """Call `tell(True)` at the very end, when the actor has ended."""
-        if self.ended is None:
-            self.ended = []
+        self.ended = self.ended or []
         self.ended.append(tell)
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
@@ -387,7 +387,7 @@ class Cell(ABC):
             self.closing = True
         ref = self.ref
         left = self.mailbox.close()
-        left += extras.end(self) if system.extras else []
+        left += table.end(self) if system.extras else []
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         if ref is not None:

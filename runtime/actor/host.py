@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .actor import Actor
     from .cell import Cell
     from .envelope import MailboxSettings
-    from .extras import Extras
+    from .extras.table import Extras
     from .future import ActorFuture
     from .loop_cell import LoopCell
     from .ref import ActorRef

@@ -20,7 +20,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ..log import logger
-from . import extras
+from .extras import table
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
 from .phase import OPEN, RESTARTING, STARTING, STOPPED, STOPPING, SUSPENDED
 from .steps import StepResult, Steps
@@ -172,7 +172,7 @@ def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
     if cell.system.extras:
-        extras.restart(cell)
+        table.restart(cell)
     await _stop_children(cell)
     cell.escalated = None  # it came from one of the children
     if during not in _UNSTARTED:

@@ -14,14 +14,14 @@ from types import CoroutineType
 from . import lifecycle
 from .cell import Cell
 from .envelope import Envelope
-from .extras import is_stashed
+from .extras.table import is_stashed
+from .extras.timers import Tick
 from .messages import ChildFailed, Control
 from .phase import OPEN, RUNNING, STARTING
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
-from .timers import Tick
 
 __all__ = ["LoopCell"]
 

@@ -22,7 +22,8 @@ from . import lifecycle
 from .cell import Cell
 from .current import enter_thread
 from .envelope import Envelope, Notice
-from .extras import is_stashed
+from .extras.table import is_stashed
+from .extras.timers import Tick
 from .future import ActorFuture
 from .mailbox import MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
@@ -31,7 +32,6 @@ from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
-from .timers import Tick
 
 __all__ = ["ThreadCell"]
 

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
 
 from ..actor.direct import OVER, deliver
@@ -28,7 +28,7 @@ from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
+from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, ShowsDeltas, StateChanged
 from .tree import Definition, Node
 
 if TYPE_CHECKING:
@@ -52,14 +52,6 @@ _PLAIN: Final = frozenset((bool, int, float, str, bytes))
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class ShowsDeltas(Protocol):
-    """What the supervisor of a run is to an agent that streams."""
-
-    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
-        """Show a piece of a message here and now. Returns False, having done nothing, if there is anything to wait for: then it comes as any event does."""
-        ...
 
 
 class AgentDoor:
@@ -136,7 +128,8 @@ class AgentDoor:
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
         cell = self._supervisor
-        if cell.phase is OPEN and cell.mailbox.is_idle and cast("ShowsDeltas", cell.actor).show_delta(self.invocation, delta):
+        is_free = cell.phase is OPEN and cell.mailbox.is_idle and not self._system.closing
+        if is_free and cast("ShowsDeltas", cell.actor).show_delta(self.invocation, delta):
             cell.system.monitor.handled += 1
             self.last_cast = None
             self._emitted += 1

@@ -14,11 +14,12 @@ from ..data.chat import Message
 from .openai_chat_reply import ReplyInPieces, whole_reply
 from .openai_chat_request import ChatArguments, chat_items, chat_options, chat_request
 from .openai_errors import model_errors
-from .openai_events import DONE, read
+from .openai_events import read
 from .openai_model import OpenAIModel
 from .protocol import ModelRequest, StreamItem
 from .wire.body import Rest
 from .wire.client import WireClient
+from .wire.events import DONE
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIChatModel"]
 
 _OPENAI: Final = ("openai.com", "openai.azure.com")
-_WITH_USAGE: Final[Mapping[str, object]] = {"include_usage": True}
 
 
 class OpenAIChatModel(OpenAIModel):
@@ -71,7 +71,7 @@ class OpenAIChatModel(OpenAIModel):
     async def _open(self, client: AsyncOpenAI, request: ModelRequest) -> AsyncStream[ChatCompletionChunk]:
         arguments = self._arguments(client, request)
         extra = dict(arguments.pop("extra_body", {}))
-        options = extra.pop("stream_options", _WITH_USAGE)
+        options = extra.pop("stream_options", {"include_usage": True})
         if options is not None:
             arguments["stream_options"] = cast("ChatCompletionStreamOptionsParam", options)
         if extra:
@@ -100,7 +100,7 @@ class OpenAIChatModel(OpenAIModel):
         arguments.pop("timeout", None)
         extra = arguments.pop("extra_body", None)
         if stream:
-            arguments |= {"stream": True, "stream_options": _WITH_USAGE}
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         if extra is not None:
             arguments |= cast("Mapping[str, object]", extra)
         if arguments.get("stream_options", stream) is None:

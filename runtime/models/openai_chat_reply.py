@@ -112,7 +112,7 @@ def _only_text(chunk: object) -> str | None:
         return None
     text = delta.get("content")
     # `role` comes with the first piece, with some providers in each.
-    return text if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)) else None
+    return text if type(text) is str and len(delta) == 1 + ("role" in delta) else None
 
 
 def checked(message: Message, who: object) -> Message:

@@ -18,14 +18,17 @@ from .wire.sse import EventDecoder
 if TYPE_CHECKING:
     from openai import AsyncStream
 
-__all__ = ["DONE", "EventDecoder", "read"]
+__all__ = ["read"]
 
 _SECONDS_TO_THE_END: Final = 0.1
 _WINDING_DOWN: Final = 1000
 
 
 async def read(stream: AsyncIterator[object], who: object) -> AsyncGenerator[list[object], None]:
-    """The items of the stream, those together that came together; `DONE` as the very last, if the provider says so. When this is closed, the stream is, too, and its connection."""
+    """The items of the stream, those together that came together; `DONE` as the very last, if the provider says so.
+
+    When this is closed, the stream is, too, and its connection.
+    """
     # Whoever has wrapped the client, to watch it or to take its place in a test, has to be asked for the items.
     own = stream if _is_plain(stream) else None
     pieces: AsyncIterator[object] = stream if own is None else own.response.aiter_bytes()

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Unpack
 from urllib.parse import urlsplit
 
 from ..errors import ModelError, UsageError
-from .loop_clients import LoopClients
 from .openai_errors import model_errors
 from .protocol import ModelSettings, SettingsFields, settings_of
 from .wire.body import Bodies
 from .wire.client import WireClient
 from .wire.header_values import check_headers
+from .wire.loop_clients import LoopClients
 from .wire.options import ApiKey, ClientOptions
 from .wire.protocol import MOST_BYTES
 

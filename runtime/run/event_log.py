@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
@@ -20,6 +20,7 @@ from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..errors import AgentError, UnderstudyError, text_of
+from .phase import RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..durability.persistence import RunPersistence
 
 __all__ = ["EventLog"]
+
+_ENDING: Final = RunPhase.ENDING
 
 
 class EventLog:
@@ -84,15 +87,19 @@ class EventLog:
             self.record.show(stamped)
         return stamped
 
-    def write_delta(self, invocation: Invocation, delta: MessageDelta) -> None:
-        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later."""
-        node, state = invocation.node, self.state
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
+        record, state = self.record, self.state
+        stream = record.stream
+        if record.phase >= _ENDING or self._unshown or not stream.has_room_for_two or self.context.stopping is not None:
+            return False
+        node = invocation.node
         if self.persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
-        if not invocation.assignment.dialogue.shown or self.record.stream.join(invocation.id, delta):
-            return
-        state.seq += 1
-        self.record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
+            state.seq += 1
+            record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        return True
 
     # --- what waits ---
 

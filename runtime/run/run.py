@@ -117,6 +117,16 @@ class Run:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
 
+    if not TYPE_CHECKING:  # type checkers know what a run has
+
+        def __getattr__(self, name: str) -> object:
+            """Say what is missing, where the run is taken for its result."""
+            if not name.startswith("_") and hasattr(RunResult, name):
+                msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
+                raise AttributeError(msg, name=name, obj=self)
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(msg, name=name, obj=self)
+
     # --- starting ---
 
     def start(self) -> None:

@@ -112,6 +112,7 @@ class RunFactory:
         if persistence is not None or turn is not None:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
+        record.is_recoverable = persistence is not None and persistence.journal is not None
         if not self.settings.coalesce_deltas:
             record.stream.keep_apart()
         event_log = EventLog(RunState(context, given), record, persistence)

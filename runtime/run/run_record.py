@@ -49,6 +49,7 @@ class RunRecord:
         "followed",
         "has_begun",
         "is_drained",
+        "is_recoverable",
         "last_seq",
         "outcome",
         "ownership",
@@ -74,6 +75,7 @@ class RunRecord:
         self.phase = RunPhase.PENDING  # moved by `advance`
         self.has_begun = False  # whether agents have played: the phase does not say so of a run that has ended
         self.ownership = Ownership.OURS
+        self.is_recoverable = False  # whether another process continues it if it is cut short
         self.is_drained = False  # whether it was brought to rest for another process to continue
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
@@ -117,6 +119,9 @@ class RunRecord:
         cut = self.outcome is None or (self.turn is not None and self.turn.is_pending and self.outcome.kind in ("finished", "exited"))
         if cut and self.problem is None:
             text = "the actor system was left while the run was under way, or its supervisor has failed (then the log says why)"
+            self.is_drained = self.is_recoverable and self.has_begun
+            if self.is_drained:
+                text += "; recover() continues the run"
             self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
             seq = self.last_seq + 1
             name, run_id = self.agent_name, self._context.run_id

@@ -8,6 +8,7 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..actor.actor import Actor
@@ -31,7 +32,6 @@ from ..agent.run_messages import (
 )
 from ..agent.session_values import bind_session
 from ..agent.tree import Node
-from ..data.chat import MessageDelta
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..errors import RunCancelled, RunLost, UnderstudyError
@@ -59,6 +59,8 @@ class RunSupervisor(Actor):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
+
+    show_delta = property(attrgetter("_log.show_delta"))  # called by the agent itself: there are too many pieces for a message each
 
     __slots__ = ("_casting", "_log", "_opening", "_pending_stop", "_promise", "_record", "_root")
 
@@ -187,14 +189,6 @@ class RunSupervisor(Actor):
             if effects is not NOTHING:
                 return effects
         return Effects(stamped, wait_for_room=not self._record.stream.has_room)
-
-    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
-        """Show a piece of a message, if that takes no transition of the run. Called by the agent itself: there are too many of them for a message each."""
-        record, log = self._record, self._log
-        if self._pending_stop is not None or record.phase >= _ENDING or self._cell.system.closing or log.waits or not record.stream.has_room_for_two:
-            return False
-        log.write_delta(invocation, delta)
-        return True
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()

@@ -20,10 +20,10 @@ from ..actor import lifecycle
 from ..actor.actor import Actor, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
-from ..actor.extras import Extras
+from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
+from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
-from ..actor.pool import ActorPool, Strategy, spawn_pool
 from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell

@@ -11,8 +11,9 @@
     environment         proxies, certificates and the limit on open files
     aiohttp_transport   the transport on aiohttp
     client              one model's requests on one loop
+    loop_clients        one client for each event loop
     opening             how such a client is made
 
-Only `aiohttp_transport`, `decode`, `environment` and `opening` wait until a model is first asked: they need what takes time to import. It must never show a key: not in an error, not
-in a text.
+Only `aiohttp_transport`, `decode`, `environment` and `opening` wait until a model is first asked: they need what takes time to import. It must never show a
+key: not in an error, not in a text.
 """

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict
 from yarl import URL
 
-from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError
+from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError, TransportReply
 
 if TYPE_CHECKING:
     import ssl
@@ -87,7 +87,7 @@ class AiohttpReply:
         self._response = response
         self._content = response.content
         self.status = response.status
-        self.headers: CIMultiDictProxy[str] = response.headers
+        self.headers: Mapping[str, str] = response.headers
         self.next_piece: Callable[[], Awaitable[bytes]] = response.content.readany
 
     @property
@@ -111,7 +111,8 @@ class AiohttpTransport:
             ssl=context if context is not None else True,
             resolver=aiohttp.ThreadedResolver(),  # as the operating system does it: another one would be taken if it happens to be installed
         )
-        connector._factory = partial(_Handler, loop=asyncio.get_running_loop())
+        # Its own answers no question about a connection: whether it was used before, and whether anything has come.
+        connector._factory = cast("partial[ResponseHandler]", partial(_Handler, loop=asyncio.get_running_loop()))
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -122,7 +123,7 @@ class AiohttpTransport:
         )
         self._connector = connector
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None) -> AiohttpReply:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None) -> TransportReply:
         target = URL(url, encoded=True)
         limits = self._session.timeout if timeout is None else _timeout(timeout)
         try:

@@ -24,7 +24,7 @@ __all__ = ["Key", "WireClient"]
 
 _SECONDS_TO_THE_END: Final = 0.1
 _MOST_OF_AN_ERROR: Final = 1024 * 1024
-_OK: Final = range(200, 300)
+_OK, _NO_LONGER_OK = 200, 300
 _OF_JSON: Final = (b"{", b"[")
 
 
@@ -81,7 +81,7 @@ class WireClient:
             try:
                 data = await self._read(reply, self._most_bytes)
             except TransportError as error:
-                await self._finder.raise_lost(error)
+                raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
             finally:
                 reply.drop()
             return self._value(reply, data)
@@ -105,7 +105,7 @@ class WireClient:
                 with errors:
                     try:
                         piece = await reply.next_piece()
-                    except Exception as problem:
+                    except Exception as problem:  # noqa: BLE001 -- it is raised, as what it means
                         raise _of_transport(reply, problem) from None
                     if not piece:
                         check_head(decoder, who)
@@ -141,23 +141,27 @@ class WireClient:
         try:
             reply = await transport.send(target.url, target.headers, body, timeout)
         except TransportError as error:
-            await self._finder.raise_lost(error)
-        if reply.status in _OK:
-            return reply
+            raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
+        if not _OK <= reply.status < _NO_LONGER_OK:
+            raise await self._refused(reply)
+        return reply
+
+    async def _refused(self, reply: TransportReply) -> Exception:
+        """What such a reply means."""
         try:
             data = await self._read(reply, _MOST_OF_AN_ERROR)
         except (TransportError, ModelError):
             data = b""  # the status says enough
         finally:
             reply.drop()
-        await self._finder.raise_status(reply.status, reply.headers, data)
+        return await self._finder.status_error(reply.status, reply.headers, data)
 
     async def _find(self) -> Target:
         try:
             target = await self._finder.find()
             check_url(target.url)
         except TransportError as error:
-            await self._finder.raise_lost(error)
+            raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
         check_headers(self.who, target.headers)
         if self._transport is None:
             self._transport = self._transport_to(target.url)
@@ -170,7 +174,7 @@ class WireClient:
         while not reply.is_at_end:
             try:
                 piece = await reply.next_piece()
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 -- as above
                 raise _of_transport(reply, problem) from None
             size += len(piece)
             if size > most:

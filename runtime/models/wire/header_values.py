@@ -31,4 +31,5 @@ def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
         return
     has = "a blank at one of its ends" if wrong is None else "a line break in it" if wrong in "\r\n" else f"the character {wrong!r} in it"
     advice = "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need .strip()." if is_key else "Check default_headers=."
-    raise ModelError(f"{who}: {what} has {has}, which no header can hold. {advice}", kind="auth" if is_key else "bad_request")
+    msg = f"{who}: {what} has {has}, which no header can hold. {advice}"
+    raise ModelError(msg, kind="auth" if is_key else "bad_request")

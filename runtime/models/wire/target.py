@@ -24,6 +24,7 @@ _LEFT_OUT: Final = frozenset(("accept-encoding", "connection", "content-length",
 """What each HTTP client says for itself."""
 
 _ABOUT_THE_CLIENT: Final = "x-stainless-"
+_OF_THE_BODY: Final = frozenset(("content-encoding", "content-length", "transfer-encoding"))
 _SCHEMES: Final = frozenset(("http", "https"))
 
 
@@ -88,29 +89,31 @@ class TargetFinder:
         assert request is not None
         parts = urlsplit(str(request.url))
         # A name and a password before the host are in the headers by now.
-        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
         headers = {name: value for name, value in request.headers.items() if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)}
         return Target(url, headers)
 
-    async def raise_status(self, status: int, headers: Mapping[str, str], body: bytes) -> NoReturn:
-        """Raise what the client raises for such a reply."""
+    async def status_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+        """What the client raises for such a reply."""
         # The body is unpacked, and whole.
-        plain = [(name, value) for name, value in headers.items() if name.lower() not in ("content-encoding", "content-length", "transfer-encoding")]
-        await self._raise(lambda request: _of_client(request, "Response")(status, headers=plain, content=body, request=request))
+        plain = [(name, value) for name, value in headers.items() if name.lower() not in _OF_THE_BODY]
+        return await self._raised(lambda request: _of_client(request, "Response")(status, headers=plain, content=body, request=request))
 
-    async def raise_lost(self, error: TransportError) -> NoReturn:
-        """Raise what the client raises for a request that did not get through."""
+    async def lost_error(self, error: TransportError) -> Exception:
+        """What the client raises for a request that did not get through."""
 
         def fail(request: _Request) -> NoReturn:
             raise _of_client(request, error.name)(str(error), request=request)
 
-        await self._raise(fail)
+        return await self._raised(fail)
 
-    async def _raise(self, answer: Callable[[_Request], Any]) -> NoReturn:
+    async def _raised(self, answer: Callable[[_Request], Any]) -> Exception:
         async with self._turn:
             self._probe.answer = answer
             try:
                 await self._ask(self._client)
+            except Exception as error:  # noqa: BLE001 -- the caller raises it
+                return error
             finally:
                 self._probe.answer = self._probe.request = None
         raise AssertionError  # it was given nothing but errors

@@ -116,7 +116,7 @@ def test_pieces_of_two_agents_do_not_mix(run):
 
 def test_other_events_are_never_put_together(run):
     class Talks(Agent):
-        async def run(self, input, context):  # noqa: A002 -- the contract's
+        async def run(self, input, context):
             for number in range(200):
                 yield AgentEvent.say(str(number))
 

@@ -12,7 +12,7 @@ from understudy.actors import Agent, ChatModelAgent, Parallel, tool
 from understudy.runtime import ActorSystem, AgentEvent, Message, Runner, ToolCall
 
 
-class Echo:
+class CallsThree:
     async def generate(self, request):
         if request.tools and request.messages[-1].role != "tool":
             return Message.assistant("", tuple(ToolCall(f"c{number}", "slow", "{}") for number in range(3)))
@@ -26,7 +26,7 @@ def slow() -> str:
 
 
 def talker(name="talker"):
-    return ChatModelAgent(name=name, model=Echo(), tools=[slow])
+    return ChatModelAgent(name=name, model=CallsThree(), tools=[slow])
 
 
 def test_g05_a_finished_run_leaves_no_thread_and_no_task(run):

@@ -7,18 +7,9 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
+from tests.doubles.actors import Echo, ThreadEcho
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
 from understudy.runtime.actor import current as directory
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
-
-
-class ThreadEcho(ThreadActor):
-    def on_receive(self, message):
-        return message
 
 
 def bury(system):

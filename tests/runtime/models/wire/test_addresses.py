@@ -130,7 +130,7 @@ def test_a_key_that_no_header_can_hold_says_so_and_is_not_shown(run, ask, collec
             for given in (key, None):
                 model = OpenAIChatModel("m", api_key=given, base_url=server.url)
                 for call in (lambda: model.generate(ask()), lambda: collect(model.stream(ask()))):  # noqa: B023 -- called here
-                    with pytest.raises(ModelError, match="[Cc]heck the key") as caught:
+                    with pytest.raises(ModelError, match=r"[Cc]heck the key") as caught:
                         await call()
                     assert not caught.value.retryable
                     error = caught.value

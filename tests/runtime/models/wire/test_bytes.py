@@ -231,7 +231,7 @@ def test_a_reply_larger_than_max_reply_bytes_is_left(run, ask, collect, monkeypa
     async def main():
         async with wire.WireServer(packing(said) if is_packed else wire.saying(said)) as server:
             model = kind("m", api_key="k", base_url=server.url, max_reply_bytes=100_000)
-            with pytest.raises(ModelError, match="100,000 bytes.*max_reply_bytes") as caught:
+            with pytest.raises(ModelError, match=r"100,000 bytes.*max_reply_bytes") as caught:
                 await (collect(model.stream(ask())) if streaming else model.generate(ask()))
         assert caught.value.kind == "malformed"
         assert not caught.value.retryable

@@ -163,7 +163,7 @@ def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(run
     async def main():
         async with wire.WireServer(wire.echo, tls=tls) as server, Tunnel(refusal) as tunnel:
             monkeypatch.setenv("HTTPS_PROXY", f"http://user:secret@127.0.0.1:{tunnel.port}")
-            with pytest.raises(ModelError, match="407|502") as caught:
+            with pytest.raises(ModelError, match=r"407|502") as caught:
                 await chat_at(server).generate(ask())
             assert caught.value.kind == "connection"
             error = caught.value
@@ -193,7 +193,7 @@ def test_a_socks_proxy_is_the_clients(run, ask, monkeypatch):
 
     async def main():
         async with wire.WireServer(wire.echo) as server:
-            with pytest.raises((ModelError, ImportError), match="socks|SOCKS"):
+            with pytest.raises((ModelError, ImportError), match=r"socks|SOCKS"):
                 await OpenAIChatModel("m", api_key="k", base_url=server.url.replace("127.0.0.1", "provider.example")).generate(ask())
 
     run(main())

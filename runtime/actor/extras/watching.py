@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .messages import Ending, Stopped, Terminated
-from .ref import cell_of
+from ..messages import Ending, Stopped, Terminated
+from ..ref import cell_of
 
 if TYPE_CHECKING:
-    from .cell import Cell
-    from .ref import ActorRef
+    from ..cell import Cell
+    from ..ref import ActorRef
 
 __all__ = ["end", "unwatch", "watch"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..errors import ActorDeadError, UsageError
-from .envelope import Notice
-from .mailbox import MailboxClosed
+from ...errors import ActorDeadError, UsageError
+from ..envelope import Notice
+from ..mailbox import MailboxClosed
 
 if TYPE_CHECKING:
-    from ..clock import Timer
-    from .cell import Cell
+    from ...clock import Timer
+    from ..cell import Cell
 
 __all__ = ["Tick", "TimerHandle", "Timers"]
 

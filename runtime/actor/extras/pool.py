@@ -10,18 +10,18 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
-from ..errors import ActorDeadError, UsageError
-from . import lifecycle
-from .actor import Actor
-from .ref import ActorRef, cell_of
-from .supervision import Restart
+from ...errors import ActorDeadError, UsageError
+from .. import lifecycle
+from ..actor import Actor
+from ..ref import ActorRef, cell_of
+from ..supervision import Restart
 
 if TYPE_CHECKING:
-    from .cell import Cell
-    from .envelope import MailboxSettings
-    from .future import ActorFuture
-    from .host import Host
-    from .supervision import Supervision
+    from ..cell import Cell
+    from ..envelope import MailboxSettings
+    from ..future import ActorFuture
+    from ..host import Host
+    from ..supervision import Supervision
 
 __all__ = ["ActorPool", "Strategy", "spawn_pool"]
 

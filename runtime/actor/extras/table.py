@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import ActorDeadError, MailboxFull, UsageError
-from .envelope import Envelope, Returned
-from .mailbox import MailboxClosed
-from .phase import OPEN, RUNNING
+from ...errors import ActorDeadError, MailboxFull, UsageError
+from ..envelope import Envelope, Returned
+from ..mailbox import MailboxClosed
+from ..phase import OPEN, RUNNING
 from .timers import Timers
 
 if TYPE_CHECKING:
-    from .cell import Cell
+    from ..cell import Cell
 
 __all__ = ["Extras", "end", "extras_of", "is_stashed", "restart"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-AGENTS = Path(__file__).parents[1] / "benchmarks" / "agents.py"
+AGENTS = Path(__file__).parents[2] / "benchmarks" / "agents.py"
 
 
 def run_quickly(output, *options):
