@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AiohttpReply", "AiohttpTransport"]
 
 _KEEP_ALIVE_SECONDS: Final = 60.0
+_MOST_OF_A_HEADER: Final = 64 * 1024
 _MOST_REDIRECTS: Final = 20
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _AS_IT_WAS: Final = frozenset((307, 308))
@@ -120,6 +121,8 @@ class AiohttpTransport:
             middlewares=(_sent_again,),
             timeout=_timeout(None),
             proxy=proxy,
+            max_line_size=_MOST_OF_A_HEADER,
+            max_field_size=_MOST_OF_A_HEADER,
         )
         self._connector = connector
 

@@ -73,25 +73,23 @@ class TargetFinder:
         self._probe = probe
         self._ask = ask
         self._turn = asyncio.Lock()  # one question at a time: the probe has one answer
+        self._target: Target | None = None
 
     async def find(self) -> Target:
         """Raises what the client raises, if it cannot make a request."""
         from openai import OpenAIError  # noqa: PLC0415 -- it was imported before this was made
 
         async with self._turn:
-            self._probe.request = None
-            try:
-                await self._ask(self._client)
-            except OpenAIError:
-                if self._probe.request is None:
-                    raise
-            request = self._probe.request
-        assert request is not None
-        parts = urlsplit(str(request.url))
-        # A name and a password before the host are in the headers by now.
-        url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
-        headers = {name: value for name, value in request.headers.items() if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)}
-        return Target(url, headers)
+            if self._target is None:
+                try:
+                    await self._ask(self._client)
+                except OpenAIError:
+                    if self._probe.request is None:
+                        raise
+                request, self._probe.request = self._probe.request, None
+                assert request is not None
+                self._target = _target_of(request)
+            return self._target
 
     async def status_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
         """What the client raises for such a reply."""
@@ -117,6 +115,14 @@ class TargetFinder:
             finally:
                 self._probe.answer = self._probe.request = None
         raise AssertionError  # it was given nothing but errors
+
+
+def _target_of(request: _Request) -> Target:
+    parts = urlsplit(str(request.url))
+    # A name and a password before the host are in the headers by now.
+    url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
+    headers = {name: value for name, value in request.headers.items() if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)}
+    return Target(url, headers)
 
 
 def _of_client(request: object, name: str) -> Any:
