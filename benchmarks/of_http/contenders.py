@@ -87,7 +87,7 @@ class Client(Contender):
         from openai import AsyncOpenAI
 
         super().__init__(base_url)
-        self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0)
+        self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0, timeout=600)
 
     def messages(self, *earlier: tuple[str, str]) -> Any:
         return [{"role": role, "content": text} for role, text in (("system", INSTRUCTION), *earlier, ("user", QUESTION))]
@@ -193,7 +193,7 @@ class UnderstudyByClient(Understudy):
         from understudy.runtime import OpenAIChatModel
 
         super().__init__(base_url)
-        self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0)
+        self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0, timeout=600)
         self.model = OpenAIChatModel(MODEL, client=self.client)
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ class Agno(Contender):
         from agno.models.openai import OpenAIChat
 
         super().__init__(base_url)
-        self.model = OpenAIChat(id=MODEL, base_url=base_url, api_key="none", max_retries=0)
+        self.model = OpenAIChat(id=MODEL, base_url=base_url, api_key="none", max_retries=0, timeout=600)
 
     def agent(self, **more: Any) -> Any:
         from agno.agent import Agent
@@ -169,7 +169,9 @@ class LangChain(Contender):
         from langchain.agents import create_agent
         from langchain_openai import ChatOpenAI
 
-        return create_agent(ChatOpenAI(model=MODEL, base_url=self.base_url, api_key="none", max_retries=0), list(tools), system_prompt=INSTRUCTION, name="a")
+        return create_agent(
+            ChatOpenAI(model=MODEL, base_url=self.base_url, api_key="none", max_retries=0, timeout=600), list(tools), system_prompt=INSTRUCTION, name="a"
+        )
 
     def whole(self) -> Once:
         return self._whole(self.agent(), [("user", QUESTION)])

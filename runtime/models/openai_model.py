@@ -87,6 +87,7 @@ class OpenAIModel:
         if api_version is not None and not azure:
             msg = f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave it out."
             raise UsageError(msg)
+        _check_address(name, base_url)
         self.model = model
         self.settings = settings_of(settings)
         self._api_key = api_key
@@ -94,10 +95,7 @@ class OpenAIModel:
         self._azure = azure
         self._api_version = api_version
         self._client = client
-        try:
-            check_headers(name, default_headers or {})
-        except ModelError as problem:
-            raise UsageError(str(problem)) from None
+        _check_own_headers(name, default_headers)
         self._own = {key: value for key, value in own.items() if value is not None}
         self._limits = (max_connections, max_reply_bytes)
         if client is None:
@@ -168,6 +166,21 @@ class OpenAIModel:
             return makers[0].make(who, ask)
 
         return make
+
+
+def _check_address(name: str, base_url: str | None) -> None:
+    try:
+        urlsplit(base_url or "")
+    except ValueError as problem:
+        msg = f"{name}: base_url= is no address: {problem}. Give one such as 'https://api.openai.com/v1'."
+        raise UsageError(msg) from None  # what it says is not shown: it may have a password in it
+
+
+def _check_own_headers(name: str, headers: Mapping[str, str] | None) -> None:
+    try:
+        check_headers(name, headers or {})
+    except ModelError as problem:
+        raise UsageError(str(problem)) from None
 
 
 async def _import_them() -> None:

@@ -152,6 +152,7 @@ def test_a_name_and_a_password_in_the_address_are_sent_as_such(run, ask):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"base_url": "http://[::1/v1"}, "base_url= is no address: Invalid IPv6 URL"),
         ({"max_connections": 0}, "max_connections=0: give a positive number"),
         ({"max_reply_bytes": -1}, "max_reply_bytes=-1"),
         ({"default_headers": {"X-A": "a\nb"}}, "'X-A' has a line break"),
