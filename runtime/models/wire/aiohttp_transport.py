@@ -39,6 +39,24 @@ class _Handler(ResponseHandler):
 
     requests = 0
     has_received = False
+    _silent_until = 0.0
+
+    def _reschedule_timeout(self) -> None:
+        """aiohttp makes a new timer for each piece of a reply. Here one timer looks, when it is due, how long ago the last piece came."""
+        timeout = self._read_timeout
+        if not timeout:
+            self._drop_timeout()
+            return
+        self._silent_until = self._loop.time() + timeout
+        if self._read_timeout_handle is None:
+            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+
+    def _on_read_timeout(self) -> None:
+        self._read_timeout_handle = None
+        if self._silent_until > self._loop.time():
+            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+        else:
+            super()._on_read_timeout()
 
     def set_response_params(self, **params: Any) -> None:
         self.requests += 1
