@@ -5,9 +5,9 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
 from .actor.host import Host
 from .agent.history import HistoryPolicy, HistoryRewriter, check_history
@@ -15,15 +15,14 @@ from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
-from .codec.packing import pack
-from .data.agent_input import AgentInput
+from .data.agent_input import AgentInput, as_messages
 from .data.chat import Message, new_id
 from .durability.answers import Answers
 from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.open_mark import UnfinishedRun
+from .durability.open_mark import UnfinishedRun, input_mark
 from .durability.persistence import RunPersistence
 from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
@@ -31,6 +30,8 @@ from .errors import UsageError
 from .log import logger
 from .run.event_log import EventLog
 from .run.following import Following
+from .run.map_progress import ProgressLike
+from .run.mapping import RunMap, map_of
 from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Resuming
 from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
@@ -46,7 +47,9 @@ from .system.system import ActorSystem
 if TYPE_CHECKING:
     from .run.run_options import RunOptions
 
-__all__ = ["Runner", "as_messages"]
+__all__ = ["Runner"]
+
+T = TypeVar("T")
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
 _NOT_KEPT: Final = "and its runs are kept nowhere: one that waits for an answer can never go on. Give the Runner a store: store=SQLiteStore('runs.db')."
@@ -159,7 +162,7 @@ class Runner:
         `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
         ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
         """
-        own = self._factory.context(session_id, session_values, options, context, self._checked_id(run_id))
+        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def _begin(
@@ -178,10 +181,12 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
-        if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
-            keep = max(keep, _KEPT_AT_LEAST)
-        persistence = self._persistence(context, checkpoint_id, keep, _input_mark(given) if is_named else None)
+        persistence: RunPersistence | None = None
+        if self._access is not None or checkpoint_id is not None:
+            keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
+            if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+                keep = max(keep, _KEPT_AT_LEAST)
+            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
@@ -195,6 +200,26 @@ class Runner:
 
     def _on_leave(self, *, detached: bool) -> OnLeave:
         return OnLeave.STAYS if detached else OnLeave.RESTS if self.durability == "step" else OnLeave.CANCELS
+
+    def map(
+        self,
+        inputs: Iterable[T] | AsyncIterable[T],
+        *,
+        ask: Callable[[T], str | Message | Sequence[Message]] | None = None,
+        key: Callable[[T], str] | None = None,
+        concurrency: int = 50,
+        progress: ProgressLike = True,
+        on_error: Literal["collect", "raise"] = "collect",
+        order: Literal["completion", "input"] = "completion",
+        **run_options: Unpack[RunOptions],
+    ) -> RunMap[T]:
+        """Run over many inputs, `concurrency` of them at once: `async for result in runner.map(documents, key=lambda document: document.id): ...`.
+
+        Each input is what a run is asked, unless `ask` makes that of it. `key` gives each run its `run_id`: after Ctrl-C or a crash, a second call takes
+        what is done from the store, and does the rest. A run that fails is a result like others (`"collect"`), or ends all (`"raise"`). Results come as runs
+        end, or in the order of the inputs. Progress is a bar, where the package rich is installed and there is a terminal, or told to a function.
+        """
+        return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system)
 
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
@@ -228,7 +253,7 @@ class Runner:
         detached: bool = False,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, self._checked_id(run_id))
+        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def resume(
@@ -340,8 +365,8 @@ class Runner:
 
     # --- making ---
 
-    def _checked_id(self, run_id: str | None) -> str | None:
-        return None if run_id is None else check_run_id(run_id, self._tree.name)
+    def _checked_id(self, run_id: str) -> str:
+        return check_run_id(run_id, self._tree.name)
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:
@@ -373,27 +398,3 @@ def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
             raise UsageError(msg)
         access.require_fences("Runner(durability='step')")
     return access
-
-
-def _input_mark(given: AgentInput) -> str:
-    """What tells this input from another one."""
-    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
-
-    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
-    return sha256(pack(said)).hexdigest()[:32]
-
-
-def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]:
-    """What was given as messages, as a tuple of them."""
-    if type(given) is tuple and len(given) == 1 and type(given[0]) is Message:
-        return given
-    if isinstance(given, str):
-        return (Message("user", given),)
-    if isinstance(given, Message):
-        return (given,)
-    messages = tuple(given) if isinstance(given, Iterable) else (given,)
-    for message in messages:
-        if not isinstance(message, Message):
-            msg = f"messages: {message!r} is no Message. Write Message.user('...'), or give a plain text."
-            raise UsageError(msg)
-    return messages

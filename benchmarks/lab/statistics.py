@@ -70,7 +70,7 @@ class Fit:
     factor: float
 
     def at(self, x: float) -> float:
-        return self.factor * x**self.exponent
+        return float(self.factor * x**self.exponent)
 
 
 def fit_power(points: Sequence[tuple[float, float]]) -> Fit:

@@ -50,10 +50,10 @@ def as_markdown(verdicts: Sequence[Verdict], checkouts: tuple[Checkout, Checkout
             words += f" (one of up to {one.cpu.resolution:.1%} may be there)"
         row = [titles.get(one.workload, one.workload), *(duration(cost) for cost in one.medians), f"**{words}**", _said(one.cpu), _said(one.wall)]
         lines.append("| " + " | ".join(row) + " |")
-    one = verdicts[0].cpu
+    judged = verdicts[0].cpu
     explained = (
-        f"The ratio is that of the medians, first to second: above 1, the second costs less. In brackets, the interval of {one.confidence:.0%} "
-        f"(bootstrap over pairs of processes and neighbouring rounds). The verdict is by CPU; a difference under {one.least:.0%} is none."
+        f"The ratio is that of the medians, first to second: above 1, the second costs less. In brackets, the interval of {judged.confidence:.0%} "
+        f"(bootstrap over pairs of processes and neighbouring rounds). The verdict is by CPU; a difference under {judged.least:.0%} is none."
     )
     lines += ["", explained]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ from benchmarks.lab.statistics import Knee, knee_of
 
 __all__ = ["Level", "as_markdown", "knee_in", "level_of"]
 
+_KINDS = 5  # of failures, the most frequent, which are shown
 _BUSY = 0.85  # of a core: from here on, the provider may be what is slow
 
 
@@ -50,7 +51,8 @@ class Level:
 
 def level_of(figures: dict[str, Any]) -> Level:
     if "own" not in figures:
-        msg = f"With {figures['conversations']:,} conversations, no turn came to its end: {figures['failed']}"
+        often = sorted(figures["failed"].items(), key=lambda kind: -kind[1])[:_KINDS]
+        msg = f"With {figures['conversations']:,} conversations, no turn came to its end: {dict(often)}"
         raise RuntimeError(msg)
     return Level(
         conversations=figures["conversations"],
@@ -98,7 +100,10 @@ def as_markdown(levels: Sequence[Level], knee: Knee, heading: str) -> str:
             "(!): the provider's process used nearly all of a core there, so that it may be what was slow. Its own delay is no part of the framework's time.",
         ]
     for one in levels:
-        lines += [f"\nWith {one.conversations:,}: {count:,} conversations ended with {reason}" for reason, count in one.failed.items()]
+        lines += [
+            f"\nWith {one.conversations:,}: {count:,} conversations ended with {reason}"
+            for reason, count in sorted(one.failed.items(), key=lambda kind: -kind[1])[:_KINDS]
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -37,6 +37,8 @@ def draw_page(path: Path, levels: Sequence[Level], knee: Knee, footnote: str) ->
         Chart("CPU", "processor time of a turn", [_line("CPU", levels, [one.cpu / one.turns for one in levels])], across, duration, upright),
     ]
     subtitle = "Conversations over real HTTP: several turns each, with a tool and a transfer."
+    if failing := [one.conversations for one in levels if one.failed]:
+        subtitle += f" From {failing[0]:,} on, some failed: what is drawn is of the others."
     return draw_lines(path, title="Load: very many conversations at once", subtitle=subtitle, charts=charts, footnote=footnote)
 
 

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import random
+import re
 import threading
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
@@ -25,8 +26,9 @@ from benchmarks.provider.replies import answer_of, text_of
 from benchmarks.provider.running import base_url_of, held_by
 from understudy.runtime import ActorSystem, Session
 
-__all__ = ["Load", "measure"]
+__all__ = ["Load", "measure", "without_ids"]
 
+_IDS = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b|\d+")
 _SAMPLE = 0.25  # seconds between two looks at memory, threads and open files
 
 
@@ -54,10 +56,15 @@ class Seen:
     busy: int = 0  # conversations that have begun and not ended
 
 
+def without_ids(reason: str) -> str:
+    """The kind of a failure: what is said of it without its numbers, so that thousands of one kind are one."""
+    return _IDS.sub("#", reason)
+
+
 async def _conversation(session: Session, number: int, load: Load, seen: Seen, chance: random.Random) -> None:
     """All turns of one conversation. One that fails ends it: a user would go."""
     for turn, do in enumerate(load.turns):
-        thinks = chance.expovariate(1 / load.think) if load.think else 0.0
+        thinks = chance.uniform(0.0, 2 * load.think)  # bounded, so that a load of very many does not wait for the one that thinks longest
         seen.thought += thinks
         await asyncio.sleep(thinks)
         started = perf_counter()
@@ -65,7 +72,8 @@ async def _conversation(session: Session, number: int, load: Load, seen: Seen, c
         ended = perf_counter()
         if result.error is not None or result.final_output != answer_of(number, turn):
             reason = f"{type(result.error).__name__}: {result.error}" if result.error is not None else f"the answer was {result.final_output!r}"
-            seen.failed[reason] = seen.failed.get(reason, 0) + 1
+            kind = without_ids(reason)
+            seen.failed[kind] = seen.failed.get(kind, 0) + 1
             return
         seen.waited[number, turn] = ended - started
         seen.ended.append(ended)

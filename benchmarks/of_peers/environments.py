@@ -45,7 +45,7 @@ PEERS: Mapping[str, Peer] = {
         Peer("langchain", ("langchain", "langchain-openai", "langgraph-checkpoint-sqlite"), "langchain.agents"),
         Peer("openai-agents", ("openai-agents",), "agents"),
         Peer("pydantic-ai", ("pydantic-ai-slim[openai]",), "pydantic_ai"),
-        Peer("google-adk", ("google-adk", "litellm"), "google.adk.agents"),
+        Peer("google-adk", ("google-adk", "litellm"), "google.adk.agents.llm_agent"),  # the package itself imports nothing until it is asked
         Peer("swarm", ("openai-swarm",), "swarm"),
         Peer("bare", (), "asyncio"),
     )

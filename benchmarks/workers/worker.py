@@ -58,7 +58,8 @@ class Worker:
         took = self._ask(measure, Load(max(1, load.times // _WARM_UP), load.width), provider)
         if load.times <= _FEWEST:
             return load
-        return Load(min(load.times, max(_FEWEST, int(seconds / max(took["seconds"], 1e-9)))), load.width)
+        fewest = max(_FEWEST, 2 * load.width)  # so that all that are to be under way at once are
+        return Load(min(load.times, max(fewest, int(seconds / max(took["seconds"], 1e-9)))), load.width)
 
     def _ask(self, measure: str, load: Load, provider: str) -> dict[str, Any]:
         assert self.process is not None

@@ -11,11 +11,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
 
-from ..actor.direct import OVER, deliver
-from ..actor.phase import OPEN
+from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.chat import MessageDelta
@@ -112,31 +112,37 @@ class AgentDoor:
         """Whether the run has not ended."""
         return self._supervisor.mailbox.is_open
 
+    @property
+    def continues_elsewhere(self) -> bool:
+        """Whether the agent ends here for another process to go on with it: what it has begun outside of this process is not to be ended then."""
+        return self.run.continues_elsewhere or (self.run.lease is not None and self._system.closing)
+
     # --- events ---
 
     async def emit(self, event: AgentEvent) -> AgentEvent:
         """Have an event recorded and shown, at once."""
-        shown = await deliver(self._supervisor, Emitted(self.invocation, event))
+        shown = hand(self._supervisor, Emitted(self.invocation, event))
+        if type(shown) is CoroutineType:
+            shown = await shown
         if shown is OVER:
             self._stop_here()
         self.last_cast = None
         self._emitted += 1
         if self._emitted % _STRETCH == 0:
             await asyncio.sleep(0)
-        return cast("AgentEvent", shown)
+        stamped: AgentEvent = shown
+        return stamped
 
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
-        cell = self._supervisor
-        is_free = cell.phase is OPEN and cell.mailbox.is_idle and not self._system.closing
-        if is_free and cast("ShowsDeltas", cell.actor).show_delta(self.invocation, delta):
-            cell.system.monitor.handled += 1
-            self.last_cast = None
-            self._emitted += 1
-            if self._emitted % _STRETCH == 0:
-                await asyncio.sleep(0)
-        else:
+        is_free = not self._system.closing and self._supervisor.is_idle()
+        if not is_free or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
+            return
+        self.last_cast = None
+        self._emitted += 1
+        if self._emitted % _STRETCH == 0:
+            await asyncio.sleep(0)
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""

@@ -18,8 +18,9 @@ from .store_keys import open_key
 
 if TYPE_CHECKING:
     from ..clock import Clock
+    from ..data.agent_input import AgentInput
 
-__all__ = ["OpenMark", "UnfinishedRun", "read_mark"]
+__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "read_mark"]
 
 _OPEN_SECONDS: Final = 30.0
 """How often a run at work writes its mark again: a store that is pruned may forget what is as old as that, but not what was written since."""
@@ -110,3 +111,11 @@ def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
             return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"])
     msg = f"the mark that says that run {run_id} is not finished is damaged."
     raise CheckpointError(msg)
+
+
+def input_mark(given: AgentInput) -> str:
+    """What tells this input from another one."""
+    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
+    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
+    return sha256(pack(said)).hexdigest()[:32]

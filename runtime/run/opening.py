@@ -20,7 +20,7 @@ from ..durability.kept_outcome import belongs_to
 from ..durability.last_lives import last_lives_of
 from ..durability.open_mark import UnfinishedRun, read_mark
 from ..durability.persistence import RunPersistence
-from ..durability.recovery import is_beyond_recovery, stuck_run, take_unfinished
+from ..durability.recovery import Recovery, Search, is_beyond_recovery, stuck_run, take_unfinished
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
@@ -66,7 +66,7 @@ class Beginning:
 
 
 class BeginningOnce(Beginning):
-    """Of a run that the caller has named: if it was begun before, here or elsewhere, it is followed to its end."""
+    """Of a run that the caller has named: if it was begun before, it is followed to its end, or continued, if no process works on it."""
 
     __slots__ = ("_root",)
 
@@ -84,7 +84,19 @@ class BeginningOnce(Beginning):
         has_waited = event_log.state.new_input_count is not None  # for its turn, and was given what was said before
         if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
             return None
+        if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
+            return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
+
+    async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
+        """Take it, if no process works on it: who asks for it by its name need not wait for a `recover()`. On its last life, it waits for its turn there."""
+        access, run = persistence.access, persistence.unfinished
+        mark = await access.get(open_key(run.agent, run.id))
+        if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
+            return None
+        if not (left := read_mark(run.agent, run.id, mark)).steps or Search().is_last_life(left):
+            return None
+        return await take_unfinished(persistence, self._root, system, Search().max_attempts)
 
     async def _begin_here(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         """Begin it, when its turn has come. Returns False if it was begun before."""

@@ -19,7 +19,7 @@ __all__ = ["EventStream"]
 _NOTHING: Final[tuple[AgentEvent, ...]] = ()
 _FAR_BEHIND: Final = 64
 """A consumer for whom so many events wait is slow: pieces of one message go together to it. One that keeps up has its turn twice as often."""
-_NEVER: Final = 1 << 62
+_NO_BOUND: Final = 1 << 62
 
 
 class EventStream:
@@ -29,7 +29,7 @@ class EventStream:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._joins_from = _FAR_BEHIND if capacity > _FAR_BEHIND else _NEVER
+        self._joins_from = _FAR_BEHIND if capacity > _FAR_BEHIND else _NO_BOUND
         self._more: list[MessageDelta] | None = None  # what belongs to the last event in the buffer, which is a piece of a message
         self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
         self._open = True  # whether what is put is kept for somebody
@@ -95,7 +95,7 @@ class EventStream:
 
     def keep_apart(self) -> None:
         """Each piece of a message is an event of its own, however slow the consumer is."""
-        self._joins_from = _NEVER
+        self._joins_from = _NO_BOUND
 
     def never_waits(self) -> None:
         """The run needs no consumer: one that does not take its events in time is shown no more of them."""
@@ -119,12 +119,14 @@ class EventStream:
         """Nobody looks on any more, or ever did: what is here is dropped, and so is what comes."""
         self._open = False
         self._buffer = self._more = None
-        self._make_room()
+        if self._room is not None:
+            self._make_room()
 
     def unblock(self) -> None:
         """The run is about to end: let it, whether or not somebody takes."""
-        self._capacity = 1 << 62
-        self._make_room()
+        self._capacity = _NO_BOUND
+        if self._room is not None:
+            self._make_room()
 
     @property
     def is_discarded(self) -> bool:

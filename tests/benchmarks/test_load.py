@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.of_load.level import as_markdown, knee_in, level_of
+from benchmarks.of_load.worker import without_ids
 from benchmarks.provider.replies import SIXTY_WORDS, answer_of, chunks_of, reply_to, text_of, whole_of
 from benchmarks.provider.running import held_by, provider
 
@@ -117,6 +118,14 @@ def test_conversations_that_failed_are_counted_with_their_error():
     level = level_of(figures(100, 99.0, failed={"ModelError: no more": 3}))
     shown = as_markdown([level], knee_in([level]), "# Load")
     assert "With 100: 3 conversations ended with ModelError: no more" in shown
+
+
+def test_failures_of_one_kind_are_one_whatever_their_numbers():
+    first = "RunLost: run 0ac4b7ab199cfca31b671b41: its lease was lost, session 'user 113', http://127.0.0.1:33157/v1"
+    second = "RunLost: run 85462965b4434b336eb619fe: its lease was lost, session 'user 7', http://127.0.0.1:33157/v1"
+    assert without_ids(first) == without_ids(second)
+    assert without_ids(first).startswith("RunLost: run #: its lease was lost")
+    assert without_ids("ModelError: the deadbeef of a café") == "ModelError: the deadbeef of a café"
 
 
 def test_a_load_of_which_no_turn_came_to_its_end_is_an_error():

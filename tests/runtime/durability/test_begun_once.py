@@ -220,6 +220,30 @@ def test_a_named_run_of_which_its_lost_process_has_left_nothing_is_begun_again(r
     run(main())
 
 
+@KINDS
+def test_a_named_run_that_no_process_works_on_is_continued_by_who_asks_for_it(run, store_of, kind):
+    async def main():
+        store, desk, other = store_of(kind), Desk(), Desk()
+        one, two = beside(), beside()
+
+        def ask(its_desk, system):
+            return Runner(its_desk.agent(), store=store, durability="step", system=system).query("go", run_id="r")
+
+        lost = ask(desk, one)
+        await soon(desk.asked.wait())
+        await lose_all(one, store)
+        other.go.set()
+        model_is_asked_on = ChatModelAgent(name="Desk", model=ScriptedModel(["It is on its way."]), tools=other.agent().tools)
+        runner = Runner(model_is_asked_on, store=store, durability="step", system=two)
+        told = await soon(asyncio.gather(*(runner.query("go", run_id="r") for _ in range(3))))
+        assert {result.final_output for result in told} == {"It is on its way."}
+        assert other.calls == desk.calls
+        desk.go.set()
+        assert isinstance((await soon(lost)).error, RunLost)
+
+    run(main())
+
+
 def test_who_follows_a_run_is_told_when_it_is_lost_and_nothing_of_it_was_kept(run):
     async def main():
         store, desk = MemoryStore(), Desk()

@@ -1,6 +1,6 @@
-"""Test doubles that are part of the product, with the same interfaces as the real objects.
+"""The clock that is moved by hand.
 
-Owns: the clock that is moved by hand. It must never move by itself, nor call back outside `advance`.
+Owns: its time, and the timers that wait for it. It must never move by itself, nor call back outside `advance`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-from .errors import UsageError
+from ..errors import UsageError
 
 __all__ = ["ManualClock"]
 
