@@ -85,6 +85,7 @@ class Runner:
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
         history: HistoryPolicy | HistoryRewriter | None = None,
+        coalesce_deltas: bool = True,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -92,12 +93,10 @@ class Runner:
         if durability not in _DURABILITIES:
             msg = f"Runner(durability={durability!r}): give 'none', 'interrupt' or 'step'."
             raise UsageError(msg)
-        if event_buffer < 1:
-            msg = f"Runner(event_buffer={event_buffer}): a run needs room for one event at least."
-            raise UsageError(msg)
-        if max_transfers < 0:
-            msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
-            raise UsageError(msg)
+        for number, least, name in ((event_buffer, 1, "event_buffer"), (max_transfers, 0, "max_transfers")):
+            if number < least:
+                msg = f"Runner({name}={number}): give {least} or more."
+                raise UsageError(msg)
         access = _access_of(store, durability)
         kept_for = seconds_kept(keep)
         if handoff_input_filter is not None and not callable(handoff_input_filter):
@@ -126,7 +125,8 @@ class Runner:
         if access is not None and durability != "none":
             check_run_id(new_id(), self._tree.name)
         self._keep = kept_for
-        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
+        steps, skips = durability == "step", skip_transfer_messages
+        settings = RunSettings(hooks, steps, max_transfers, event_buffer, skips, handoff_input_filter, version, history, coalesce_deltas)
         self._access = access
         self._factory = RunFactory(self._tree, system, access, settings)
 

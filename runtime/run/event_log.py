@@ -7,18 +7,21 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
+from ..data.chat import MessageDelta
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..errors import AgentError, UnderstudyError, text_of
+from .phase import RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -26,7 +29,17 @@ if TYPE_CHECKING:
     from ..agent.run_state import RunState
     from ..durability.persistence import RunPersistence
 
-__all__ = ["EventLog"]
+__all__ = ["EventLog", "HasLog"]
+
+_ENDING: Final = RunPhase.ENDING
+
+
+class HasLog:
+    """What the supervisor of a run is to an agent that streams: there are too many pieces of a message for a message to the actor each."""
+
+    __slots__ = ()
+
+    show_delta = property(attrgetter("_log.show_delta"))
 
 
 class EventLog:
@@ -88,6 +101,20 @@ class EventLog:
         elif dialogue.shown:
             self.record.show(stamped)
         return stamped
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
+        record, state = self.record, self.state
+        stream = record.stream
+        if record.phase >= _ENDING or self._unshown or not stream.has_room_for_two or self.context.stopping is not None:
+            return False
+        node = invocation.node
+        if self.persistence is not None or node.agent.on_failure is not None:
+            invocation.remember()
+        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
+            state.seq += 1
+            record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        return True
 
     # --- what waits ---
 

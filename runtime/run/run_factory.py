@@ -58,6 +58,8 @@ class RunSettings(NamedTuple):
     """Of the program, for the marks of its runs."""
     history: HistoryPolicy | HistoryRewriter | None
     """Of the agents that have none of their own."""
+    coalesce_deltas: bool = True
+    """Whether pieces of one message go together to a consumer that is slow."""
 
 
 class RunFactory:
@@ -114,6 +116,8 @@ class RunFactory:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
+        if not self.settings.coalesce_deltas:
+            record.stream.keep_apart()
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)

@@ -39,7 +39,7 @@ from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
-from .event_log import EventLog
+from .event_log import EventLog, HasLog
 from .last_words import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
@@ -57,7 +57,7 @@ _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
 
-class RunSupervisor(InnerActor):
+class RunSupervisor(HasLog, InnerActor):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
