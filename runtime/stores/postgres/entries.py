@@ -78,7 +78,7 @@ END {tag}"""
 _LISTED: Final = """CREATE OR REPLACE FUNCTION {listed}(
     states bytea[], who bytea, belongs bytea, words bytea[], since bigint, until bigint, most bigint, behind bytea
 ) RETURNS TABLE (run bytea, agent bytea, session bytea, status bytea, started bigint, labels bytea[], value bytea)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_custom_plan AS {tag}
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS {tag}
 DECLARE
     place bigint := until;
     last_id bigint := -1;
