@@ -24,6 +24,7 @@ class TurnOptions(TypedDict, total=False):
     timeout: float | None
     run_id: str | None
     detached: bool
+    labels: Mapping[str, str] | None
     context: object
 
 

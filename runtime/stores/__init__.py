@@ -14,7 +14,7 @@ It must never import the client of a database before a store of it is made.
 
 from .memory import MemoryStore
 from .postgres import PostgresStore
-from .protocol import JournalStore, Store
+from .protocol import JournalStore, ListsRuns, Store
 from .redis import RedisStore
 from .run_entries import DropEntry, RunEntry, RunQuery
 from .sqlite import SQLiteStore
@@ -26,6 +26,7 @@ __all__ = [
     "DropEntry",
     "Expect",
     "JournalStore",
+    "ListsRuns",
     "MemoryStore",
     "PostgresStore",
     "Put",

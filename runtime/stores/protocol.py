@@ -107,8 +107,10 @@ class JournalStore(Store, Protocol):
 
 @runtime_checkable
 class ListsRuns(Protocol):
-    """What a `JournalStore` may have besides: a list of the runs that it keeps, for `Runner.runs()`. To one that has both methods, `claim` and `commit` are given
-    `RunEntry` and `DropEntry`, too, which it writes in the same step as all others."""
+    """What a `JournalStore` may have besides: a list of the runs that it keeps, for `Runner.runs()`.
+
+    To one that has both methods, `claim` and `commit` are given `RunEntry` and `DropEntry`, too, which it writes in the same step as all others.
+    """
 
     async def run_entry(self, run_id: str) -> RunEntry | None:
         """What is listed of that run."""

@@ -82,7 +82,7 @@ def entry_size(call: str, entry: RunEntry) -> int:
     columns = (entry.agent, entry.session, entry.status, *entry.labels)
     size = len(entry.value) if type(entry.value) is bytes else -1
     for column in columns:
-        if size < 0 or type(column) is not str or len(column) * 4 > _LONGEST and len(column.encode("utf-8", "surrogatepass")) > _LONGEST:
+        if size < 0 or type(column) is not str or (len(column) * 4 > _LONGEST and len(column.encode("utf-8", "surrogatepass")) > _LONGEST):
             size = -1
             break
         size += len(column)

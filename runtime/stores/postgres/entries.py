@@ -69,7 +69,9 @@ BEGIN
         DELETE FROM {runs} AS r USING (SELECT x.id FROM {runs} AS x WHERE x.expires <= moment ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED) AS old
             WHERE r.id = old.id;
         DELETE FROM {entries} AS e
-            USING (SELECT x.id FROM {entries} AS x WHERE x.expires <= moment AND x.expires > '-infinity' ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED) AS old
+            USING (
+                SELECT x.id FROM {entries} AS x WHERE x.expires <= moment AND x.expires > '-infinity' ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED
+            ) AS old
             WHERE e.id = old.id;
     END IF;
 END {tag}"""
@@ -112,9 +114,7 @@ END {tag}"""
 ENTRY_FUNCTIONS: Final = (_LIST_RUN, _LISTED)
 
 ENTRY: Final = {
-    "run_entry": (
-        "SELECT run, agent, session, status, started, labels, value FROM {runs} WHERE run = %s AND (expires IS NULL OR expires > clock_timestamp())"
-    ),
+    "run_entry": ("SELECT run, agent, session, status, started, labels, value FROM {runs} WHERE run = %s AND (expires IS NULL OR expires > clock_timestamp())"),
     "run_entries": "SELECT * FROM {listed}(%s::bytea[], %s::bytea, %s::bytea, %s::bytea[], %s::bigint, %s::bigint, %s::bigint, %s::bytea)",
 }
 

@@ -1,6 +1,6 @@
 """What is in the database of a `PostgresStore`, and the statements by which it is read; what writes is in `postgres_functions.py`.
 
-Owns: the tables, their version, how the ones of the versions before become them, and the SQL. Every operation that reads is one statement. Time is that of the server,
+Owns: the tables, their version, how those of before become them, and the SQL. Every operation that reads is one statement. Time is that of the server,
 at the moment of the statement. It knows nothing of connections.
 """
 

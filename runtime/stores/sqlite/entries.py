@@ -118,8 +118,8 @@ class Entries:
             self._remove(held)
 
     def _sweep(self) -> None:
-        gone = f"SELECT id, status, started, labels FROM runs WHERE expires <= ? ORDER BY expires LIMIT {_SWEPT}"
-        for held in self._execute(gone, (self._state.now,)).fetchall():
+        gone = "SELECT id, status, started, labels FROM runs WHERE expires <= ? ORDER BY expires LIMIT ?"
+        for held in self._execute(gone, (self._state.now, _SWEPT)).fetchall():
             self._remove(held)
 
     def _remove(self, held: Sequence[Any]) -> None:

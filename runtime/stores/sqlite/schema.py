@@ -1,6 +1,7 @@
 """The tables in the file of a `SQLiteStore`, their version, and how those of an earlier version become those of this one.
 
-Version 2 had no list of runs; runs of it are listed when something is next written of them. Version 1 had leases of keys, by the clock on the wall, and did not look at them when it wrote. What it left is read and respected. A process of it that still
+Version 2 had no list of runs; its runs are listed when something is next written of them.
+Version 1 had leases of keys, by the clock on the wall, and did not look at them when it wrote. What it left is read and respected. A process of it that still
 has the file open finds its tables gone, and fails: it does not write beside this version.
 
 Owns: the schema. It must never touch what another program has made, or a newer version.

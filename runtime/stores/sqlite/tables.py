@@ -131,7 +131,8 @@ class Tables:
         return int(keys)
 
     def _sweep(self) -> None:
-        for key, entry in self._connection.execute(f"SELECT key, id FROM items WHERE expires <= ? ORDER BY expires LIMIT {_SWEPT}", (self._state.now,)).fetchall():
+        gone = "SELECT key, id FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
+        for key, entry in self._connection.execute(gone, (self._state.now, _SWEPT)).fetchall():
             self._remove(key, entry)
 
     def _find(self, key: bytes) -> tuple[int, int] | None:

@@ -78,7 +78,14 @@ def test_all_that_is_asked_for_holds_and_pages_follow_one_another(run, store):
     """Against the same questions, asked of a list."""
     labels = [(), ("a\0x",), ("a\0y", "b\0x"), ("a\0x", "b\0x")]
     entries = [
-        entry(number, agent="AB"[number % 2], session=["", "s", "t"][number % 3], status=ALL[number % 4], labels=labels[number // 2 % 4], started=1_000 + number // 3)
+        entry(
+            number,
+            agent="AB"[number % 2],
+            session=["", "s", "t"][number % 3],
+            status=ALL[number % 4],
+            labels=labels[number // 2 % 4],
+            started=1_000 + number // 3,
+        )
         for number in range(120)
     ]
     questions = [
@@ -118,7 +125,9 @@ def test_all_that_is_asked_for_holds_and_pages_follow_one_another(run, store):
 def test_more_than_are_looked_at_together_are_found(run, store):
     async def main():
         for first in range(0, 3000, 500):
-            await store.commit(None, [entry(number, agent="B" if number == 3 else "A", labels=("odd\0yes",) if number % 2 else ()) for number in range(first, first + 500)])
+            await store.commit(
+                None, [entry(number, agent="B" if number == 3 else "A", labels=("odd\0yes",) if number % 2 else ()) for number in range(first, first + 500)]
+            )
         assert await listed(store, agent="A", labels=("odd\0yes",), limit=2000) == [f"r{number:04}" for number in range(2999, 0, -2) if number != 3]
         assert await listed(store, agent="B", labels=("odd\0yes",)) == ["r0003"]
         assert await listed(store, limit=3) == ["r2999", "r2998", "r2997"]
@@ -183,7 +192,8 @@ def test_a_time_to_live_holds_for_entries(run, store_kind, store_of, wait_until)
 
 
 @pytest.mark.parametrize(
-    "wrong", [entry(1, agent="x" * 2000), entry(1, labels=("ä" * 1000,)), entry(1, value="text"), entry(1, started=1.5), entry(1, seconds=-1), entry(1, agent=None)]
+    "wrong",
+    [entry(1, agent="x" * 2000), entry(1, labels=("ä" * 1000,)), entry(1, value="text"), entry(1, started=1.5), entry(1, seconds=-1), entry(1, agent=None)],
 )
 def test_what_is_no_entry_is_refused(run, store, wrong):
     async def main():
