@@ -101,7 +101,7 @@ class Runner(KeptRuns):
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
         access = _access_of(store, durability)
-        kept_for = seconds_kept(keep, steps=durability == "step")
+        self._keep = seconds_kept(keep, steps=durability == "step")
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -127,7 +127,6 @@ class Runner(KeptRuns):
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         if access is not None and durability != "none":
             check_run_id(new_id(), self._tree.name)
-        self._keep = kept_for
         settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
         super().__init__(RunFactory(self._tree, system, access, settings), access)
 
@@ -176,8 +175,9 @@ class Runner(KeptRuns):
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
-        if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+        is_fenced = self._access is not None and self._access.is_fenced
+        keep = self._keep if is_fenced else 0.0
+        if (is_named or detached) and keep is not None and is_fenced:
             keep = max(keep, _KEPT_AT_LEAST)
         persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None, labels)
         opening: Opening | None = None
@@ -286,14 +286,16 @@ class Runner(KeptRuns):
     def attach(self, run_id: str, *, after: int = 0) -> Run:
         """Look on at a run that this process or another one has under way, or get the result of one that has ended and is kept.
 
-        Its events come from the store, those behind number `after`. Leaving, or cancelling what this returns, ends the looking, and not the run.
+        Its events come from the store, those behind number `after`. Leaving what this returns ends the looking, and not the run; its `cancel()` ends the run,
+        in whichever process that is.
         """
         check_run_id(run_id, self._tree.name)
         if not isinstance(after, int) or isinstance(after, bool) or after < 0:
             msg = f"attach(after={after!r}): give the number of the last event that you have, or 0."
             raise UsageError(msg)
         opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
-        return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
+        run = self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
+        return run.forward_cancel(opening.stop)
 
     async def recover(
         self, *, max_attempts: int = 3, limit: int | None = None, concurrency: int | None = None, where: Callable[[UnfinishedRun], bool] | None = None

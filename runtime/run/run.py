@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final, Self, get_args
 
 from ..actor.ref import ActorRef, cell_of
 from ..actor.steps import is_about_to_begin
@@ -59,6 +59,7 @@ class Run:
         "_checkpoint_of",
         "_choose_system",
         "_context",
+        "_forward",
         "_iterated",
         "_launch",
         "_on_leave",
@@ -85,6 +86,7 @@ class Run:
         self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
         self._supervisor: ActorRef[RunSupervisor] | None = None
+        self._forward: Callable[[CancelMode, float | None], object] | None = None  # takes cancel() to the process that has the run
         self._iterated = False
         self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to use it
 
@@ -209,8 +211,16 @@ class Run:
         if timeout is not None and not timeout >= 0:
             msg = f"cancel(timeout={timeout!r}): give a number of seconds, 0 or more, or None."
             raise UsageError(msg, run=self.id)
-        self._started().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
+        if self._forward is not None:
+            self._started().on_loop(self._forward, mode, timeout)
+        else:
+            self._started().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
         return CancelHandle(self)
+
+    def forward_cancel(self, forward: Callable[[CancelMode, float | None], object]) -> Self:
+        """It only looks on: `cancel()` calls that, on the loop, and the run is looked at until it has ended."""
+        self._forward = forward
+        return self
 
     def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
         request_stop(self._supervisor, self._record, CancelRun(reason, mode, timeout))
