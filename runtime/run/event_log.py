@@ -20,6 +20,7 @@ from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
+from ..durability.run_listing import RunEnd
 from ..errors import AgentError, UnderstudyError, text_of
 from .phase import RunPhase
 from .run_record import RunRecord
@@ -191,13 +192,13 @@ class EventLog:
         segments = persistence.segments
         return draw(self.state, root, segments.stored, segments.paths, ahead=ahead)
 
-    def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
-        """How the run ends, for callers that ask for it later; None if that is not kept."""
-        persistence = self.persistence
-        if persistence is None or not persistence.keeps_outcome:
-            return None
+    def end(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = (), *, packed: bool = True) -> RunEnd:
+        """How the run ends, or why it rests; `packed` for callers that ask for it later, if that is kept."""
+        persistence, result = self.persistence, self.record.make_result(outcome, more)
+        if not packed or persistence is None or not persistence.keeps_outcome:
+            return RunEnd(result, None)
         run = persistence.unfinished
-        return pack_outcome(self.record.make_result(outcome, more), run.agent, run.input, journaled=persistence.journal is not None)
+        return RunEnd(result, pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None))
 
     # --- of no agent in particular ---
 

@@ -85,7 +85,9 @@ class RunFactory:
         context.context = users
         return context
 
-    def unfinished(self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None) -> UnfinishedRun:
+    def unfinished(
+        self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> UnfinishedRun:
         """The run as its mark in the store will have it."""
         settings = self.settings
         return UnfinishedRun(
@@ -97,6 +99,7 @@ class RunFactory:
             settings.version,
             keep=keep,
             input=input_mark,
+            labels=labels or {},
         )
 
     def make(

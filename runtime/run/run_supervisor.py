@@ -290,8 +290,8 @@ class RunSupervisor(HasLog, InnerActor):
         stamped, contexts = self._log.stamped_deferred()
         ahead = len(stamped)
         try:
-            kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, outcome=kept)
+            end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
+            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
         except RunLost as error:
             self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
@@ -373,7 +373,8 @@ class RunSupervisor(HasLog, InnerActor):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            await persistence.save(self._log.state, kind, cut.image, ahead=1)
+            end = self._log.end(Outcome("cancelled", cut.error), packed=False)
+            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=end)
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)
