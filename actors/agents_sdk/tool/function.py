@@ -121,6 +121,11 @@ class FunctionTool:
         """The name with its namespace."""
         return qualified(self.name, namespace_of(self)) or self.name
 
+    @property
+    def namespace_description(self) -> str | None:
+        """What the model is told of its namespace."""
+        return self._tool_namespace_description
+
     def __post_init__(self) -> None:
         self.allowed_callers = checked_callers(self.allowed_callers, self.qualified_name)
         if self.output_json_schema is not None:
