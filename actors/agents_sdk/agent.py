@@ -132,6 +132,17 @@ class Agent(AgentBase[TContext], Definition):
         if self.model is not None and self.model_settings == get_default_model_settings():
             self.model_settings = _settings_for(self.model)
 
+    def __eq__(self, other: object) -> bool:
+        # As the SDK compares agents: by what they are made of.
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, field.name) == getattr(other, field.name) for field in dataclasses.fields(self))
+
+    __hash__ = object.__hash__
+    """By identity: an agent may be changed until it runs."""
+
     @property
     def description(self) -> str:  # type: ignore[override]  # the runtime only reads it
         return self.handoff_description or ""

@@ -72,14 +72,14 @@ async def _filtered(run: LiveRun, agent: Any, target: Any, handoff: Any, before:
     if change is None and not nests:
         return step
     history = tuple(state.original_input) if isinstance(state.original_input, list) else state.original_input
-    data = HandoffInputData(history, tuple(before), tuple(new), run.context)
+    data = HandoffInputData(history, tuple(before), tuple(new), run.context, owned=tuple(state.owned))
     if change is not None:
         data = await _checked(change, data, span)
     else:
         data = nest_handoff_history(data, history_mapper=config.handoff_history_mapper)
     step.original_input = data.input_history if isinstance(data.input_history, str) else list(data.input_history)
     step.before = list(data.pre_handoff_items)
-    step.owned = still_owned(data.input_history, data.owned)
+    step.owned = still_owned(data.input_history, data.owned or state.owned)
     if data.input_items is not None:
         step.recorded, step.new = list(data.new_items), list(data.input_items)
     else:

@@ -113,6 +113,8 @@ class Turn:
         if asked.wants_work():
             results, step.input_results, step.output_results = await make_calls(run, agent, recorder, asked.functions)
             waiting = await self._after_functions(results, asked, new)
+            if resumed and asked.unknown:
+                new[:] = _in_order_of(response, new)
             pending, extra = await answered_requests(run, agent, asked.mcp, before)
             new.extend(extra)
             waiting += pending
@@ -164,6 +166,12 @@ class Turn:
             run.context.decisions.completed(item.raw_item)
             await recorder.result(item, name)
         return waiting
+
+
+def _in_order_of(response: ModelResponse, items: list[Any]) -> list[Any]:
+    """The results, in the order of their calls."""
+    places = {getattr(call, "call_id", None): index for index, call in enumerate(response.output)}
+    return sorted(items, key=lambda item: places.get(getattr(item, "call_id", None), len(places)))
 
 
 def without_done(asked: Asked, before: Sequence[Any]) -> None:

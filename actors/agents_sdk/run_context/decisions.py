@@ -233,10 +233,16 @@ class Decisions:
         """What a rejection has to say to the model."""
         found = [self.by_key.get(one) for one in reversed((f"hosted:{name}", *approval_keys(name, namespace, key)))]
         found += [decision for (_, tool), decision in self.by_server.items() if tool == name]
-        for decision in found:
-            if decision is not None and decision.about(call_id) is False:
-                if call_id in decision.messages:
-                    return decision.messages[call_id]
-                if decision.rejected is True and decision.alone(call_id) is None:
-                    return decision.sticky_message
+        return next((said for decision in found if (said := _said(decision, call_id)) is not None), None)
+
+    def hosted_message(self, request: dict[str, Any], call_id: str) -> str | None:
+        """The same, for a hosted MCP server's tool: what is said of another server's tool of that name does not count."""
+        return _said(self.by_server.get((request["server_label"] or "", request["name"] or "")), call_id)
+
+
+def _said(decision: Decision | None, call_id: str) -> str | None:
+    if decision is None or decision.about(call_id) is not False:
         return None
+    if call_id in decision.messages:
+        return decision.messages[call_id]
+    return decision.sticky_message if decision.rejected is True and decision.alone(call_id) is None else None

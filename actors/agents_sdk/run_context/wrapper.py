@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from ..exceptions import ModelBehaviorError
+from ..invocation import hosted_request
 from ..tool_names import LookupKey
 from ..usage import Usage
 from .decisions import Decisions
@@ -75,6 +76,9 @@ class RunContextWrapper(Generic[TContext]):
     ) -> str | None:
         """What the model is told of a call that was rejected, if the rejection says so."""
         if existing_pending is not None:
+            hosted = hosted_request(existing_pending)
+            if hosted is not None:
+                return self.decisions.hosted_message(hosted, call_id)
             tool_namespace = tool_namespace or existing_pending.tool_namespace
             tool_lookup_key = tool_lookup_key or existing_pending.tool_lookup_key
         return self.decisions.message(tool_name, call_id, tool_namespace, tool_lookup_key)

@@ -99,7 +99,7 @@ def events_of(step: ModelStep, *, with_raw_usage: bool) -> list[Any]:
         if isinstance(item, ResponseReasoningItem):
             _add_reasoning(events, item, index)
         elif isinstance(item, ResponseFunctionToolCall):
-            place: dict[str, Any] = {"item_id": item.id or item.call_id, "output_index": index}
+            place: dict[str, Any] = {"item_id": item.call_id if item.id is None else item.id, "output_index": index}
             events.add(ResponseFunctionCallArgumentsDeltaEvent, "response.function_call_arguments.delta", delta=item.arguments, **place)
             done = "response.function_call_arguments.done"
             events.add(ResponseFunctionCallArgumentsDoneEvent, done, arguments=item.arguments, name=item.name, **place)
