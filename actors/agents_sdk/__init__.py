@@ -72,9 +72,7 @@ _NAMES: Final = {
     ),
     "extensions.handoff_filters": "remove_all_tools",
     "extensions.handoff_prompt": "RECOMMENDED_PROMPT_PREFIX prompt_with_handoff_instructions",
-    "guardrail": (
-        "GuardrailFunctionOutput InputGuardrail InputGuardrailResult OutputGuardrail OutputGuardrailResult input_guardrail output_guardrail"
-    ),
+    "guardrail": ("GuardrailFunctionOutput InputGuardrail InputGuardrailResult OutputGuardrail OutputGuardrailResult input_guardrail output_guardrail"),
     "handoffs": "Handoff HandoffInputData HandoffInputFilter OnHandoffWithInput OnHandoffWithoutInput THandoffInput handoff",
     "handoffs.history": (
         "default_handoff_history_mapper get_conversation_history_wrappers nest_handoff_history reset_conversation_history_wrappers "
@@ -112,8 +110,7 @@ _NAMES: Final = {
     ),
     "run": "Runner run set_default_store",
     "run_config": (
-        "ReasoningItemIdPolicy RunConfig ToolErrorFormatter ToolErrorFormatterArgs ToolExecutionConfig ToolNameCollisionPolicy "
-        "ToolNotFoundBehavior"
+        "ReasoningItemIdPolicy RunConfig ToolErrorFormatter ToolErrorFormatterArgs ToolExecutionConfig ToolNameCollisionPolicy ToolNotFoundBehavior"
     ),
     "run_context": "AgentHookContext RunContextWrapper TContext",
     "run_error_handlers": "RunErrorData RunErrorHandler RunErrorHandlerInput RunErrorHandlerResult RunErrorHandlers",
@@ -148,7 +145,7 @@ _NAMES: Final = {
 }
 _WHERE: Final = MappingProxyType({name: module for module, names in _NAMES.items() for name in names.split()})
 
-__all__ = [name for name in _WHERE if name != "__version__"]  # noqa: PLE0604 -- they are texts; __init__.pyi has them for type checkers
+__all__ = [name for name in _WHERE if name != "__version__"]
 
 
 def __getattr__(name: str) -> Any:

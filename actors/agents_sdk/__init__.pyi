@@ -1,341 +1,263 @@
 """The names of this room, for type checkers."""
 
-from .agent import (
-    Agent as Agent,
-    AgentBase as AgentBase,
-    AgentToolStreamEvent as AgentToolStreamEvent,
-    StopAtTools as StopAtTools,
-    ToolsToFinalOutputFunction as ToolsToFinalOutputFunction,
-    ToolsToFinalOutputResult as ToolsToFinalOutputResult,
-)
-from .agent_output import (
-    AgentOutputSchema as AgentOutputSchema,
-    AgentOutputSchemaBase as AgentOutputSchemaBase,
-)
-from .apply_diff import (
-    apply_diff as apply_diff,
-)
-from .computer import (
-    AsyncComputer as AsyncComputer,
-    Button as Button,
-    Computer as Computer,
-    Environment as Environment,
-)
-from .editor import (
-    ApplyPatchEditor as ApplyPatchEditor,
-    ApplyPatchOperation as ApplyPatchOperation,
-    ApplyPatchResult as ApplyPatchResult,
-)
-from .exceptions import (
-    AgentsException as AgentsException,
-    InputGuardrailTripwireTriggered as InputGuardrailTripwireTriggered,
-    MCPToolCancellationError as MCPToolCancellationError,
-    MaxTurnsExceeded as MaxTurnsExceeded,
-    ModelBehaviorError as ModelBehaviorError,
-    ModelRefusalError as ModelRefusalError,
-    ModelTimeoutError as ModelTimeoutError,
-    OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered,
-    RunErrorDetails as RunErrorDetails,
-    ToolInputGuardrailTripwireTriggered as ToolInputGuardrailTripwireTriggered,
-    ToolOutputGuardrailTripwireTriggered as ToolOutputGuardrailTripwireTriggered,
-    ToolTimeoutError as ToolTimeoutError,
-    UserError as UserError,
-)
-from .extensions.handoff_filters import (
-    remove_all_tools as remove_all_tools,
-)
-from .extensions.handoff_prompt import (
-    RECOMMENDED_PROMPT_PREFIX as RECOMMENDED_PROMPT_PREFIX,
-    prompt_with_handoff_instructions as prompt_with_handoff_instructions,
-)
-from .guardrail import (
-    GuardrailFunctionOutput as GuardrailFunctionOutput,
-    InputGuardrail as InputGuardrail,
-    InputGuardrailResult as InputGuardrailResult,
-    OutputGuardrail as OutputGuardrail,
-    OutputGuardrailResult as OutputGuardrailResult,
-    input_guardrail as input_guardrail,
-    output_guardrail as output_guardrail,
-)
-from .handoffs import (
-    Handoff as Handoff,
-    HandoffInputData as HandoffInputData,
-    HandoffInputFilter as HandoffInputFilter,
-    OnHandoffWithInput as OnHandoffWithInput,
-    OnHandoffWithoutInput as OnHandoffWithoutInput,
-    THandoffInput as THandoffInput,
-    handoff as handoff,
-)
-from .handoffs.history import (
-    default_handoff_history_mapper as default_handoff_history_mapper,
-    get_conversation_history_wrappers as get_conversation_history_wrappers,
-    nest_handoff_history as nest_handoff_history,
-    reset_conversation_history_wrappers as reset_conversation_history_wrappers,
-    set_conversation_history_wrappers as set_conversation_history_wrappers,
-)
-from .items import (
-    CompactionItem as CompactionItem,
-    HandoffCallItem as HandoffCallItem,
-    HandoffOutputItem as HandoffOutputItem,
-    InputItem as InputItem,
-    ItemHelpers as ItemHelpers,
-    MCPApprovalRequestItem as MCPApprovalRequestItem,
-    MCPApprovalResponseItem as MCPApprovalResponseItem,
-    MCPListToolsItem as MCPListToolsItem,
-    MessageOutputItem as MessageOutputItem,
-    ModelResponse as ModelResponse,
-    ReasoningItem as ReasoningItem,
-    RunItem as RunItem,
-    RunItemBase as RunItemBase,
-    TResponse as TResponse,
-    TResponseInputItem as TResponseInputItem,
-    TResponseOutputItem as TResponseOutputItem,
-    TResponseStreamEvent as TResponseStreamEvent,
-    ToolApprovalItem as ToolApprovalItem,
-    ToolCallItem as ToolCallItem,
-    ToolCallOutputItem as ToolCallOutputItem,
-    ToolSearchCallItem as ToolSearchCallItem,
-    ToolSearchOutputItem as ToolSearchOutputItem,
-)
-from .lifecycle import (
-    AgentHooks as AgentHooks,
-    RunHooks as RunHooks,
-)
-from .logger import (
-    enable_verbose_stdout_logging as enable_verbose_stdout_logging,
-)
-from .memory import (
-    OpenAIConversationsSession as OpenAIConversationsSession,
-    OpenAIResponsesCompactionArgs as OpenAIResponsesCompactionArgs,
-    OpenAIResponsesCompactionAwareSession as OpenAIResponsesCompactionAwareSession,
-    OpenAIResponsesCompactionSession as OpenAIResponsesCompactionSession,
-    SQLiteSession as SQLiteSession,
-    Session as Session,
-    SessionABC as SessionABC,
-    SessionSettings as SessionSettings,
-    StoreSession as StoreSession,
-    is_openai_responses_compaction_aware_session as is_openai_responses_compaction_aware_session,
-)
-from .missing_names import (
-    OpenAIResponsesWebSocketOptions as OpenAIResponsesWebSocketOptions,
-    ResponsesWebSocketSession as ResponsesWebSocketSession,
-    responses_websocket_session as responses_websocket_session,
-)
-from .model_settings import (
-    ModelSettings as ModelSettings,
-)
-from .models.interface import (
-    Model as Model,
-    ModelProvider as ModelProvider,
-    ModelTracing as ModelTracing,
-)
-from .models.multi_provider import (
-    MultiProvider as MultiProvider,
-)
-from .models.openai_agent_registration import (
-    OpenAIAgentRegistrationConfig as OpenAIAgentRegistrationConfig,
-)
-from .models.openai_chatcompletions import (
-    OpenAIChatCompletionsModel as OpenAIChatCompletionsModel,
-)
-from .models.openai_provider import (
-    OpenAIProvider as OpenAIProvider,
-)
-from .models.openai_responses import (
-    OpenAIResponsesModel as OpenAIResponsesModel,
-    OpenAIResponsesWSModel as OpenAIResponsesWSModel,
-)
-from .models.settings import (
-    set_default_openai_agent_registration as set_default_openai_agent_registration,
-    set_default_openai_api as set_default_openai_api,
-    set_default_openai_client as set_default_openai_client,
-    set_default_openai_harness as set_default_openai_harness,
-    set_default_openai_key as set_default_openai_key,
-    set_default_openai_responses_transport as set_default_openai_responses_transport,
-)
-from .prompts import (
-    DynamicPromptFunction as DynamicPromptFunction,
-    GenerateDynamicPromptData as GenerateDynamicPromptData,
-    Prompt as Prompt,
-)
-from .repl import (
-    run_demo_loop as run_demo_loop,
-)
-from .result import (
-    AgentToolInvocation as AgentToolInvocation,
-    RunResult as RunResult,
-    RunResultStreaming as RunResultStreaming,
-)
-from .retry import (
-    ModelRetryAdvice as ModelRetryAdvice,
-    ModelRetryAdviceRequest as ModelRetryAdviceRequest,
-    ModelRetryBackoffSettings as ModelRetryBackoffSettings,
-    ModelRetryNormalizedError as ModelRetryNormalizedError,
-    ModelRetrySettings as ModelRetrySettings,
-    RetryDecision as RetryDecision,
-    RetryPolicy as RetryPolicy,
-    RetryPolicyContext as RetryPolicyContext,
-    retry_policies as retry_policies,
-)
-from .run import (
-    Runner as Runner,
-    run as run,
-    set_default_store as set_default_store,
-)
-from .run_config import (
-    ReasoningItemIdPolicy as ReasoningItemIdPolicy,
-    RunConfig as RunConfig,
-    ToolErrorFormatter as ToolErrorFormatter,
-    ToolErrorFormatterArgs as ToolErrorFormatterArgs,
-    ToolExecutionConfig as ToolExecutionConfig,
-    ToolNameCollisionPolicy as ToolNameCollisionPolicy,
-    ToolNotFoundBehavior as ToolNotFoundBehavior,
-)
-from .run_context import (
-    AgentHookContext as AgentHookContext,
-    RunContextWrapper as RunContextWrapper,
-    TContext as TContext,
-)
-from .run_error_handlers import (
-    RunErrorData as RunErrorData,
-    RunErrorHandler as RunErrorHandler,
-    RunErrorHandlerInput as RunErrorHandlerInput,
-    RunErrorHandlerResult as RunErrorHandlerResult,
-    RunErrorHandlers as RunErrorHandlers,
-)
-from .run_state import (
-    RunState as RunState,
-)
-from .stream_events import (
-    AgentUpdatedStreamEvent as AgentUpdatedStreamEvent,
-    RawResponsesStreamEvent as RawResponsesStreamEvent,
-    RunItemStreamEvent as RunItemStreamEvent,
-    StreamEvent as StreamEvent,
-)
-from .tool import (
-    ApplyPatchTool as ApplyPatchTool,
-    ApplyPatchToolCustomDataContext as ApplyPatchToolCustomDataContext,
-    ApplyPatchToolCustomDataExtractor as ApplyPatchToolCustomDataExtractor,
-    CodeInterpreterTool as CodeInterpreterTool,
-    ComputerProvider as ComputerProvider,
-    ComputerTool as ComputerTool,
-    ComputerToolCustomDataContext as ComputerToolCustomDataContext,
-    ComputerToolCustomDataExtractor as ComputerToolCustomDataExtractor,
-    CustomTool as CustomTool,
-    CustomToolCustomDataContext as CustomToolCustomDataContext,
-    CustomToolCustomDataExtractor as CustomToolCustomDataExtractor,
-    FileSearchTool as FileSearchTool,
-    FunctionTool as FunctionTool,
-    FunctionToolCustomDataContext as FunctionToolCustomDataContext,
-    FunctionToolCustomDataExtractor as FunctionToolCustomDataExtractor,
-    FunctionToolResult as FunctionToolResult,
-    HostedMCPTool as HostedMCPTool,
-    ImageGenerationTool as ImageGenerationTool,
-    LocalShellCommandRequest as LocalShellCommandRequest,
-    LocalShellExecutor as LocalShellExecutor,
-    LocalShellTool as LocalShellTool,
-    MCPToolApprovalFunction as MCPToolApprovalFunction,
-    MCPToolApprovalFunctionResult as MCPToolApprovalFunctionResult,
-    MCPToolApprovalRequest as MCPToolApprovalRequest,
-    ProgrammaticToolCallingTool as ProgrammaticToolCallingTool,
-    ShellActionRequest as ShellActionRequest,
-    ShellCallData as ShellCallData,
-    ShellCallOutcome as ShellCallOutcome,
-    ShellCommandOutput as ShellCommandOutput,
-    ShellCommandRequest as ShellCommandRequest,
-    ShellExecutor as ShellExecutor,
-    ShellResult as ShellResult,
-    ShellTool as ShellTool,
-    ShellToolContainerAutoEnvironment as ShellToolContainerAutoEnvironment,
-    ShellToolContainerNetworkPolicy as ShellToolContainerNetworkPolicy,
-    ShellToolContainerNetworkPolicyAllowlist as ShellToolContainerNetworkPolicyAllowlist,
-    ShellToolContainerNetworkPolicyDisabled as ShellToolContainerNetworkPolicyDisabled,
-    ShellToolContainerNetworkPolicyDomainSecret as ShellToolContainerNetworkPolicyDomainSecret,
-    ShellToolContainerReferenceEnvironment as ShellToolContainerReferenceEnvironment,
-    ShellToolContainerSkill as ShellToolContainerSkill,
-    ShellToolEnvironment as ShellToolEnvironment,
-    ShellToolHostedEnvironment as ShellToolHostedEnvironment,
-    ShellToolInlineSkill as ShellToolInlineSkill,
-    ShellToolInlineSkillSource as ShellToolInlineSkillSource,
-    ShellToolLocalEnvironment as ShellToolLocalEnvironment,
-    ShellToolLocalSkill as ShellToolLocalSkill,
-    ShellToolSkillReference as ShellToolSkillReference,
-    Tool as Tool,
-    ToolCaller as ToolCaller,
-    ToolOrigin as ToolOrigin,
-    ToolOriginType as ToolOriginType,
-    ToolOutputFileContent as ToolOutputFileContent,
-    ToolOutputFileContentDict as ToolOutputFileContentDict,
-    ToolOutputImage as ToolOutputImage,
-    ToolOutputImageDict as ToolOutputImageDict,
-    ToolOutputText as ToolOutputText,
-    ToolOutputTextDict as ToolOutputTextDict,
-    ToolSearchTool as ToolSearchTool,
-    WebSearchTool as WebSearchTool,
-    default_tool_error_function as default_tool_error_function,
-    dispose_resolved_computers as dispose_resolved_computers,
-    function_tool as function_tool,
-    resolve_computer as resolve_computer,
-    tool_namespace as tool_namespace,
-)
-from .tool_guardrails import (
-    ToolGuardrailFunctionOutput as ToolGuardrailFunctionOutput,
-    ToolInputGuardrail as ToolInputGuardrail,
-    ToolInputGuardrailData as ToolInputGuardrailData,
-    ToolInputGuardrailResult as ToolInputGuardrailResult,
-    ToolOutputGuardrail as ToolOutputGuardrail,
-    ToolOutputGuardrailData as ToolOutputGuardrailData,
-    ToolOutputGuardrailResult as ToolOutputGuardrailResult,
-    tool_input_guardrail as tool_input_guardrail,
-    tool_output_guardrail as tool_output_guardrail,
-)
-from .tracing import (
-    AgentSpanData as AgentSpanData,
-    CustomSpanData as CustomSpanData,
-    FunctionSpanData as FunctionSpanData,
-    GenerationSpanData as GenerationSpanData,
-    GuardrailSpanData as GuardrailSpanData,
-    HandoffSpanData as HandoffSpanData,
-    MCPListToolsSpanData as MCPListToolsSpanData,
-    ResponseSpanData as ResponseSpanData,
-    Span as Span,
-    SpanData as SpanData,
-    SpanError as SpanError,
-    SpeechGroupSpanData as SpeechGroupSpanData,
-    SpeechSpanData as SpeechSpanData,
-    TaskSpanData as TaskSpanData,
-    Trace as Trace,
-    TracingProcessor as TracingProcessor,
-    TranscriptionSpanData as TranscriptionSpanData,
-    TurnSpanData as TurnSpanData,
-    add_trace_processor as add_trace_processor,
-    agent_span as agent_span,
-    custom_span as custom_span,
-    flush_traces as flush_traces,
-    function_span as function_span,
-    gen_span_id as gen_span_id,
-    gen_trace_id as gen_trace_id,
-    generation_span as generation_span,
-    get_current_span as get_current_span,
-    get_current_trace as get_current_trace,
-    guardrail_span as guardrail_span,
-    handoff_span as handoff_span,
-    mcp_tools_span as mcp_tools_span,
-    response_span as response_span,
-    set_trace_processors as set_trace_processors,
-    set_trace_provider as set_trace_provider,
-    set_tracing_disabled as set_tracing_disabled,
-    set_tracing_export_api_key as set_tracing_export_api_key,
-    speech_group_span as speech_group_span,
-    speech_span as speech_span,
-    task_span as task_span,
-    trace as trace,
-    transcription_span as transcription_span,
-    turn_span as turn_span,
-)
-from .usage import (
-    Usage as Usage,
-)
-from .version import (
-    __version__ as __version__,
-)
+from .agent import Agent as Agent
+from .agent import AgentBase as AgentBase
+from .agent import AgentToolStreamEvent as AgentToolStreamEvent
+from .agent import StopAtTools as StopAtTools
+from .agent import ToolsToFinalOutputFunction as ToolsToFinalOutputFunction
+from .agent import ToolsToFinalOutputResult as ToolsToFinalOutputResult
+from .agent_output import AgentOutputSchema as AgentOutputSchema
+from .agent_output import AgentOutputSchemaBase as AgentOutputSchemaBase
+from .apply_diff import apply_diff as apply_diff
+from .computer import AsyncComputer as AsyncComputer
+from .computer import Button as Button
+from .computer import Computer as Computer
+from .computer import Environment as Environment
+from .editor import ApplyPatchEditor as ApplyPatchEditor
+from .editor import ApplyPatchOperation as ApplyPatchOperation
+from .editor import ApplyPatchResult as ApplyPatchResult
+from .exceptions import AgentsException as AgentsException
+from .exceptions import InputGuardrailTripwireTriggered as InputGuardrailTripwireTriggered
+from .exceptions import MaxTurnsExceeded as MaxTurnsExceeded
+from .exceptions import MCPToolCancellationError as MCPToolCancellationError
+from .exceptions import ModelBehaviorError as ModelBehaviorError
+from .exceptions import ModelRefusalError as ModelRefusalError
+from .exceptions import ModelTimeoutError as ModelTimeoutError
+from .exceptions import OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered
+from .exceptions import RunErrorDetails as RunErrorDetails
+from .exceptions import ToolInputGuardrailTripwireTriggered as ToolInputGuardrailTripwireTriggered
+from .exceptions import ToolOutputGuardrailTripwireTriggered as ToolOutputGuardrailTripwireTriggered
+from .exceptions import ToolTimeoutError as ToolTimeoutError
+from .exceptions import UserError as UserError
+from .extensions.handoff_filters import remove_all_tools as remove_all_tools
+from .extensions.handoff_prompt import RECOMMENDED_PROMPT_PREFIX as RECOMMENDED_PROMPT_PREFIX
+from .extensions.handoff_prompt import prompt_with_handoff_instructions as prompt_with_handoff_instructions
+from .guardrail import GuardrailFunctionOutput as GuardrailFunctionOutput
+from .guardrail import InputGuardrail as InputGuardrail
+from .guardrail import InputGuardrailResult as InputGuardrailResult
+from .guardrail import OutputGuardrail as OutputGuardrail
+from .guardrail import OutputGuardrailResult as OutputGuardrailResult
+from .guardrail import input_guardrail as input_guardrail
+from .guardrail import output_guardrail as output_guardrail
+from .handoffs import Handoff as Handoff
+from .handoffs import HandoffInputData as HandoffInputData
+from .handoffs import HandoffInputFilter as HandoffInputFilter
+from .handoffs import OnHandoffWithInput as OnHandoffWithInput
+from .handoffs import OnHandoffWithoutInput as OnHandoffWithoutInput
+from .handoffs import THandoffInput as THandoffInput
+from .handoffs import handoff as handoff
+from .handoffs.history import default_handoff_history_mapper as default_handoff_history_mapper
+from .handoffs.history import get_conversation_history_wrappers as get_conversation_history_wrappers
+from .handoffs.history import nest_handoff_history as nest_handoff_history
+from .handoffs.history import reset_conversation_history_wrappers as reset_conversation_history_wrappers
+from .handoffs.history import set_conversation_history_wrappers as set_conversation_history_wrappers
+from .items import CompactionItem as CompactionItem
+from .items import HandoffCallItem as HandoffCallItem
+from .items import HandoffOutputItem as HandoffOutputItem
+from .items import InputItem as InputItem
+from .items import ItemHelpers as ItemHelpers
+from .items import MCPApprovalRequestItem as MCPApprovalRequestItem
+from .items import MCPApprovalResponseItem as MCPApprovalResponseItem
+from .items import MCPListToolsItem as MCPListToolsItem
+from .items import MessageOutputItem as MessageOutputItem
+from .items import ModelResponse as ModelResponse
+from .items import ReasoningItem as ReasoningItem
+from .items import RunItem as RunItem
+from .items import RunItemBase as RunItemBase
+from .items import ToolApprovalItem as ToolApprovalItem
+from .items import ToolCallItem as ToolCallItem
+from .items import ToolCallOutputItem as ToolCallOutputItem
+from .items import ToolSearchCallItem as ToolSearchCallItem
+from .items import ToolSearchOutputItem as ToolSearchOutputItem
+from .items import TResponse as TResponse
+from .items import TResponseInputItem as TResponseInputItem
+from .items import TResponseOutputItem as TResponseOutputItem
+from .items import TResponseStreamEvent as TResponseStreamEvent
+from .lifecycle import AgentHooks as AgentHooks
+from .lifecycle import RunHooks as RunHooks
+from .logger import enable_verbose_stdout_logging as enable_verbose_stdout_logging
+from .memory import OpenAIConversationsSession as OpenAIConversationsSession
+from .memory import OpenAIResponsesCompactionArgs as OpenAIResponsesCompactionArgs
+from .memory import OpenAIResponsesCompactionAwareSession as OpenAIResponsesCompactionAwareSession
+from .memory import OpenAIResponsesCompactionSession as OpenAIResponsesCompactionSession
+from .memory import Session as Session
+from .memory import SessionABC as SessionABC
+from .memory import SessionSettings as SessionSettings
+from .memory import SQLiteSession as SQLiteSession
+from .memory import StoreSession as StoreSession
+from .memory import is_openai_responses_compaction_aware_session as is_openai_responses_compaction_aware_session
+from .missing_names import OpenAIResponsesWebSocketOptions as OpenAIResponsesWebSocketOptions
+from .missing_names import ResponsesWebSocketSession as ResponsesWebSocketSession
+from .missing_names import responses_websocket_session as responses_websocket_session
+from .model_settings import ModelSettings as ModelSettings
+from .models.interface import Model as Model
+from .models.interface import ModelProvider as ModelProvider
+from .models.interface import ModelTracing as ModelTracing
+from .models.multi_provider import MultiProvider as MultiProvider
+from .models.openai_agent_registration import OpenAIAgentRegistrationConfig as OpenAIAgentRegistrationConfig
+from .models.openai_chatcompletions import OpenAIChatCompletionsModel as OpenAIChatCompletionsModel
+from .models.openai_provider import OpenAIProvider as OpenAIProvider
+from .models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
+from .models.openai_responses import OpenAIResponsesWSModel as OpenAIResponsesWSModel
+from .models.settings import set_default_openai_agent_registration as set_default_openai_agent_registration
+from .models.settings import set_default_openai_api as set_default_openai_api
+from .models.settings import set_default_openai_client as set_default_openai_client
+from .models.settings import set_default_openai_harness as set_default_openai_harness
+from .models.settings import set_default_openai_key as set_default_openai_key
+from .models.settings import set_default_openai_responses_transport as set_default_openai_responses_transport
+from .prompts import DynamicPromptFunction as DynamicPromptFunction
+from .prompts import GenerateDynamicPromptData as GenerateDynamicPromptData
+from .prompts import Prompt as Prompt
+from .repl import run_demo_loop as run_demo_loop
+from .result import AgentToolInvocation as AgentToolInvocation
+from .result import RunResult as RunResult
+from .result import RunResultStreaming as RunResultStreaming
+from .retry import ModelRetryAdvice as ModelRetryAdvice
+from .retry import ModelRetryAdviceRequest as ModelRetryAdviceRequest
+from .retry import ModelRetryBackoffSettings as ModelRetryBackoffSettings
+from .retry import ModelRetryNormalizedError as ModelRetryNormalizedError
+from .retry import ModelRetrySettings as ModelRetrySettings
+from .retry import RetryDecision as RetryDecision
+from .retry import RetryPolicy as RetryPolicy
+from .retry import RetryPolicyContext as RetryPolicyContext
+from .retry import retry_policies as retry_policies
+from .run import Runner as Runner
+from .run import run as run
+from .run import set_default_store as set_default_store
+from .run_config import ReasoningItemIdPolicy as ReasoningItemIdPolicy
+from .run_config import RunConfig as RunConfig
+from .run_config import ToolErrorFormatter as ToolErrorFormatter
+from .run_config import ToolErrorFormatterArgs as ToolErrorFormatterArgs
+from .run_config import ToolExecutionConfig as ToolExecutionConfig
+from .run_config import ToolNameCollisionPolicy as ToolNameCollisionPolicy
+from .run_config import ToolNotFoundBehavior as ToolNotFoundBehavior
+from .run_context import AgentHookContext as AgentHookContext
+from .run_context import RunContextWrapper as RunContextWrapper
+from .run_context import TContext as TContext
+from .run_error_handlers import RunErrorData as RunErrorData
+from .run_error_handlers import RunErrorHandler as RunErrorHandler
+from .run_error_handlers import RunErrorHandlerInput as RunErrorHandlerInput
+from .run_error_handlers import RunErrorHandlerResult as RunErrorHandlerResult
+from .run_error_handlers import RunErrorHandlers as RunErrorHandlers
+from .run_state import RunState as RunState
+from .stream_events import AgentUpdatedStreamEvent as AgentUpdatedStreamEvent
+from .stream_events import RawResponsesStreamEvent as RawResponsesStreamEvent
+from .stream_events import RunItemStreamEvent as RunItemStreamEvent
+from .stream_events import StreamEvent as StreamEvent
+from .tool import ApplyPatchTool as ApplyPatchTool
+from .tool import ApplyPatchToolCustomDataContext as ApplyPatchToolCustomDataContext
+from .tool import ApplyPatchToolCustomDataExtractor as ApplyPatchToolCustomDataExtractor
+from .tool import CodeInterpreterTool as CodeInterpreterTool
+from .tool import ComputerProvider as ComputerProvider
+from .tool import ComputerTool as ComputerTool
+from .tool import ComputerToolCustomDataContext as ComputerToolCustomDataContext
+from .tool import ComputerToolCustomDataExtractor as ComputerToolCustomDataExtractor
+from .tool import CustomTool as CustomTool
+from .tool import CustomToolCustomDataContext as CustomToolCustomDataContext
+from .tool import CustomToolCustomDataExtractor as CustomToolCustomDataExtractor
+from .tool import FileSearchTool as FileSearchTool
+from .tool import FunctionTool as FunctionTool
+from .tool import FunctionToolCustomDataContext as FunctionToolCustomDataContext
+from .tool import FunctionToolCustomDataExtractor as FunctionToolCustomDataExtractor
+from .tool import FunctionToolResult as FunctionToolResult
+from .tool import HostedMCPTool as HostedMCPTool
+from .tool import ImageGenerationTool as ImageGenerationTool
+from .tool import LocalShellCommandRequest as LocalShellCommandRequest
+from .tool import LocalShellExecutor as LocalShellExecutor
+from .tool import LocalShellTool as LocalShellTool
+from .tool import MCPToolApprovalFunction as MCPToolApprovalFunction
+from .tool import MCPToolApprovalFunctionResult as MCPToolApprovalFunctionResult
+from .tool import MCPToolApprovalRequest as MCPToolApprovalRequest
+from .tool import ProgrammaticToolCallingTool as ProgrammaticToolCallingTool
+from .tool import ShellActionRequest as ShellActionRequest
+from .tool import ShellCallData as ShellCallData
+from .tool import ShellCallOutcome as ShellCallOutcome
+from .tool import ShellCommandOutput as ShellCommandOutput
+from .tool import ShellCommandRequest as ShellCommandRequest
+from .tool import ShellExecutor as ShellExecutor
+from .tool import ShellResult as ShellResult
+from .tool import ShellTool as ShellTool
+from .tool import ShellToolContainerAutoEnvironment as ShellToolContainerAutoEnvironment
+from .tool import ShellToolContainerNetworkPolicy as ShellToolContainerNetworkPolicy
+from .tool import ShellToolContainerNetworkPolicyAllowlist as ShellToolContainerNetworkPolicyAllowlist
+from .tool import ShellToolContainerNetworkPolicyDisabled as ShellToolContainerNetworkPolicyDisabled
+from .tool import ShellToolContainerNetworkPolicyDomainSecret as ShellToolContainerNetworkPolicyDomainSecret
+from .tool import ShellToolContainerReferenceEnvironment as ShellToolContainerReferenceEnvironment
+from .tool import ShellToolContainerSkill as ShellToolContainerSkill
+from .tool import ShellToolEnvironment as ShellToolEnvironment
+from .tool import ShellToolHostedEnvironment as ShellToolHostedEnvironment
+from .tool import ShellToolInlineSkill as ShellToolInlineSkill
+from .tool import ShellToolInlineSkillSource as ShellToolInlineSkillSource
+from .tool import ShellToolLocalEnvironment as ShellToolLocalEnvironment
+from .tool import ShellToolLocalSkill as ShellToolLocalSkill
+from .tool import ShellToolSkillReference as ShellToolSkillReference
+from .tool import Tool as Tool
+from .tool import ToolCaller as ToolCaller
+from .tool import ToolOrigin as ToolOrigin
+from .tool import ToolOriginType as ToolOriginType
+from .tool import ToolOutputFileContent as ToolOutputFileContent
+from .tool import ToolOutputFileContentDict as ToolOutputFileContentDict
+from .tool import ToolOutputImage as ToolOutputImage
+from .tool import ToolOutputImageDict as ToolOutputImageDict
+from .tool import ToolOutputText as ToolOutputText
+from .tool import ToolOutputTextDict as ToolOutputTextDict
+from .tool import ToolSearchTool as ToolSearchTool
+from .tool import WebSearchTool as WebSearchTool
+from .tool import default_tool_error_function as default_tool_error_function
+from .tool import dispose_resolved_computers as dispose_resolved_computers
+from .tool import function_tool as function_tool
+from .tool import resolve_computer as resolve_computer
+from .tool import tool_namespace as tool_namespace
+from .tool_guardrails import ToolGuardrailFunctionOutput as ToolGuardrailFunctionOutput
+from .tool_guardrails import ToolInputGuardrail as ToolInputGuardrail
+from .tool_guardrails import ToolInputGuardrailData as ToolInputGuardrailData
+from .tool_guardrails import ToolInputGuardrailResult as ToolInputGuardrailResult
+from .tool_guardrails import ToolOutputGuardrail as ToolOutputGuardrail
+from .tool_guardrails import ToolOutputGuardrailData as ToolOutputGuardrailData
+from .tool_guardrails import ToolOutputGuardrailResult as ToolOutputGuardrailResult
+from .tool_guardrails import tool_input_guardrail as tool_input_guardrail
+from .tool_guardrails import tool_output_guardrail as tool_output_guardrail
+from .tracing import AgentSpanData as AgentSpanData
+from .tracing import CustomSpanData as CustomSpanData
+from .tracing import FunctionSpanData as FunctionSpanData
+from .tracing import GenerationSpanData as GenerationSpanData
+from .tracing import GuardrailSpanData as GuardrailSpanData
+from .tracing import HandoffSpanData as HandoffSpanData
+from .tracing import MCPListToolsSpanData as MCPListToolsSpanData
+from .tracing import ResponseSpanData as ResponseSpanData
+from .tracing import Span as Span
+from .tracing import SpanData as SpanData
+from .tracing import SpanError as SpanError
+from .tracing import SpeechGroupSpanData as SpeechGroupSpanData
+from .tracing import SpeechSpanData as SpeechSpanData
+from .tracing import TaskSpanData as TaskSpanData
+from .tracing import Trace as Trace
+from .tracing import TracingProcessor as TracingProcessor
+from .tracing import TranscriptionSpanData as TranscriptionSpanData
+from .tracing import TurnSpanData as TurnSpanData
+from .tracing import add_trace_processor as add_trace_processor
+from .tracing import agent_span as agent_span
+from .tracing import custom_span as custom_span
+from .tracing import flush_traces as flush_traces
+from .tracing import function_span as function_span
+from .tracing import gen_span_id as gen_span_id
+from .tracing import gen_trace_id as gen_trace_id
+from .tracing import generation_span as generation_span
+from .tracing import get_current_span as get_current_span
+from .tracing import get_current_trace as get_current_trace
+from .tracing import guardrail_span as guardrail_span
+from .tracing import handoff_span as handoff_span
+from .tracing import mcp_tools_span as mcp_tools_span
+from .tracing import response_span as response_span
+from .tracing import set_trace_processors as set_trace_processors
+from .tracing import set_trace_provider as set_trace_provider
+from .tracing import set_tracing_disabled as set_tracing_disabled
+from .tracing import set_tracing_export_api_key as set_tracing_export_api_key
+from .tracing import speech_group_span as speech_group_span
+from .tracing import speech_span as speech_span
+from .tracing import task_span as task_span
+from .tracing import trace as trace
+from .tracing import transcription_span as transcription_span
+from .tracing import turn_span as turn_span
+from .usage import Usage as Usage
+from .version import __version__ as __version__

@@ -10,9 +10,9 @@ import dataclasses
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NotRequired, TypeAlias, get_origin
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from ...runtime.maybe_await import maybe_await
 from ..agent import Agent as Definition
@@ -125,7 +125,7 @@ class Agent(AgentBase[TContext], Definition):
         _check(self)
         given: Any = self.model
         if given is not None and not isinstance(given, str | Model):
-            from .models.understudy_model import as_model  # noqa: PLC0415 -- for those who give one
+            from .models.understudy_model import as_model
 
             self.model = as_model(given)
         self.model_settings = as_model_settings(self.model_settings, "Agent model_settings")
@@ -147,6 +147,18 @@ class Agent(AgentBase[TContext], Definition):
     def description(self) -> str:  # type: ignore[override]  # the runtime only reads it
         return self.handoff_description or ""
 
+    @property
+    def followers(self) -> Sequence[Definition]:  # type: ignore[override]  # read only
+        """Those to which it may hand over, by whose names a run that is kept finds them again. Of agents that share a name there is none."""
+        if not self.handoffs:
+            return ()
+        from .run_state.agents_by_name import reachable_agents
+
+        targets = {id(one if isinstance(one, Agent) else getattr(one, "agent", None)) for one in self.handoffs}
+        agents = list(reachable_agents(self))
+        names = [agent.name for agent in agents]
+        return [agent for agent in agents if id(agent) in targets and names.count(agent.name) == 1]
+
     def clone(self, **kwargs: Any) -> Agent[TContext]:
         """A copy with these changes. A list that is not given is the very list of this agent."""
         if "model" in kwargs and "model_settings" not in kwargs and self.model_settings == _settings_for(self.model):
@@ -159,7 +171,7 @@ class Agent(AgentBase[TContext], Definition):
         if not callable(instructions):
             return instructions
         parameters = list(inspect.signature(instructions).parameters)
-        if len(parameters) != 2:  # noqa: PLR2004 -- the context and the agent
+        if len(parameters) != 2:
             msg = f"'instructions' callable must accept exactly 2 arguments (context, agent), but got {len(parameters)}: {parameters}"
             raise TypeError(msg)
         text: str | None = await maybe_await(instructions(run_context, self))
@@ -179,13 +191,13 @@ class Agent(AgentBase[TContext], Definition):
         **options: Any,
     ) -> FunctionTool:
         """This agent as a tool of another: it is given what the model writes, and its final output is the result."""
-        from .agent_tool import agent_as_tool  # noqa: PLC0415 -- built on runs
+        from .agent_tool import agent_as_tool
 
         return agent_as_tool(self, tool_name, tool_description, custom_output_extractor, is_enabled, on_stream, **options)
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Play, as a part of a run of understudy's."""
-        from .play import play  # noqa: PLC0415 -- built on agents
+        from .play import play
 
         return play(self, input, context)
 

@@ -112,8 +112,9 @@ def validated_json(text: str, adapter: TypeAdapter[Any], *, strict: bool, of_too
         if not hides:
             msg = f"Invalid JSON when parsing {text} for {adapter}; {error}"
             raise ModelBehaviorError(msg) from error
-    msg = "Invalid JSON when parsing model output"
-    raise ModelBehaviorError(msg)
+    hidden = ModelBehaviorError("Invalid JSON when parsing model output")
+    hidden.keeps_run_to_itself = True
+    raise hidden
 
 
 def _is_object(kind: Any) -> bool:

@@ -166,7 +166,7 @@ class _AgentCall:
         return inner
 
     async def _run(self, outer: Any, asked: Any, context: Any, config: Any, *, goes_on: bool) -> Any:
-        from .run import Runner  # noqa: PLC0415 -- built on agents
+        from .run import Runner
 
         named = dict(self._named)
         if goes_on:

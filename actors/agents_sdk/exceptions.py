@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from .guardrail import InputGuardrailResult, OutputGuardrailResult
     from .items import ModelResponse, RunItem, TResponseInputItem
     from .run_context import RunContextWrapper
-    from .tool_guardrails import (
-        ToolGuardrailFunctionOutput,
-        ToolInputGuardrail,
-        ToolInputGuardrailResult,
-        ToolOutputGuardrail,
-        ToolOutputGuardrailResult,
-    )
+    from .tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailResult, ToolOutputGuardrail, ToolOutputGuardrailResult
 
 __all__ = [
     "AgentsException",
@@ -74,6 +68,8 @@ class AgentsException(Exception):
     """The root of the SDK's exceptions. `run_data` says how far the run had come."""
 
     run_data: RunErrorDetails | None = None
+    keeps_run_to_itself: bool = False
+    """Whether it says nothing of the run, because that would repeat what must not be shown."""
 
 
 class _WithMessage(AgentsException):

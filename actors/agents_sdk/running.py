@@ -7,7 +7,6 @@ event loop share. It must never play a turn.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...runtime.runner import Runner as CoreRunner
 from .exceptions import UserError
 from .lifecycle import AgentHooksBase, RunHooksBase
-from .play.live import LiveRun, StreamOutput
 from .play.ending import schema_of
+from .play.live import LiveRun, StreamOutput
 from .play.opening import trace_of
 from .play.restoring import KEY, kept_input
 from .play.sessions import check_session
@@ -24,7 +23,6 @@ from .result import RunResult, RunResultStreaming
 from .run_config import DEFAULT_MAX_TURNS, as_run_config
 from .run_context import RunContextWrapper
 from .run_state import RunState
-from .run_state.agents_by_name import reachable_agents
 
 if TYPE_CHECKING:
     from ...runtime.run.run import Run
@@ -139,16 +137,6 @@ def _check_hooks(hooks: Any) -> None:
     raise TypeError(msg)
 
 
-class _Systems:
-    """The actor system of each event loop. It has no part that outlives the runs, but its own bookkeeping."""
-
-    def __init__(self) -> None:
-        self._by_loop: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-    def of(self, loop: asyncio.AbstractEventLoop) -> Any:
-        return self._by_loop.get(loop)
-
-
 def _started(given: Given, live: LiveRun) -> Run:
     options, state = given.options, live.state
     store = options.get("store", _default.store)
@@ -159,10 +147,9 @@ def _started(given: Given, live: LiveRun) -> Run:
     values = dict(options.get("session_values") or {})
     messages: Any = ""
     if store is not None:
-        from .items import ItemHelpers  # noqa: PLC0415 -- for runs that are kept
-        from .items.messages import messages_of_items  # noqa: PLC0415 -- as above
+        from .items import ItemHelpers
+        from .items.messages import messages_of_items
 
-        _link(agent)
         values[KEY] = kept_input(state)
         messages = list(messages_of_items(ItemHelpers.input_to_new_input_list(state.original_input)))
         named["run_id"] = options.get("run_id")
@@ -173,13 +160,6 @@ def _started(given: Given, live: LiveRun) -> Run:
         named["session_values"] = values
     run: Run = runner.run(messages, **named)
     return run
-
-
-def _link(agent: Any) -> None:
-    """Tell the runtime which agents may follow, so that a run that is found again in a store finds them."""
-    agents = [one for one in reachable_agents(agent) if one is not agent]
-    names = [one.name for one in agents]
-    agent.__dict__["followers"] = [one for one in agents if names.count(one.name) == 1 and one.name != agent.name]
 
 
 async def finished(given: Given, live: LiveRun) -> Any:
@@ -259,6 +239,10 @@ class _Shown(StreamOutput):
             result.final_output = run.final_output
         if result.last_agent is not state.current_agent:
             result.note_agent(state.current_agent)
+
+    def fail(self, error: BaseException) -> None:
+        self._result.early_error = error
+        self._result.feed.wake()
 
     async def turn_seen(self) -> bool:
         await self._result.feed.quiet()

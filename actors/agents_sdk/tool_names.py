@@ -186,7 +186,7 @@ def _collision(name: str, entries: list[tuple[str, Any]]) -> str:
         current = getattr(entry, "name" if kind == "tool" else "tool_name", None)
         if isinstance(identity, tuple) and identity[1] == current:
             derived.setdefault(identity[0], "tool_name" if kind == "tool" else "tool_name_override")
-    if len(entries) == 2 and len(derived) == 2:  # noqa: PLR2004 -- a pair
+    if len(entries) == 2 and len(derived) == 2:
         (one, first), (other, second) = derived.items()
         kinds = {first, second}
         what, label, how = (

@@ -49,7 +49,7 @@ def _parts(first: Agent[Any]) -> tuple[dict[str, list[str]], list[tuple[str, str
         if isinstance(one, Handoff):
             agents.setdefault(one.agent_name, [])
             continue
-        if one.name in agents and agents[one.name]:
+        if agents.get(one.name):
             continue
         agents[one.name] = [target.agent_name if isinstance(target, Handoff) else target.name for target in one.handoffs]
         tools += [(one.name, tool.name) for tool in one.tools if (one.name, tool.name) not in tools]
@@ -60,7 +60,7 @@ def _parts(first: Agent[Any]) -> tuple[dict[str, list[str]], list[tuple[str, str
 def draw_graph(agent: Agent[Any], filename: str | None = None) -> Any:
     """The graph as Graphviz's `Source`; with a name, drawn into a file. Needs the package `graphviz`."""
     try:
-        import graphviz  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 -- for those who draw
+        import graphviz  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         refuse("draw_graph without the package graphviz", "install graphviz, or use get_main_graph(agent)")
     graph = graphviz.Source(get_main_graph(agent))

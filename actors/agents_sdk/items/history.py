@@ -218,9 +218,7 @@ def deduplicated(items: Sequence[Any]) -> list[Any]:
             latest[key] = item
             if key not in place or item.get("type") not in _FIRST:
                 place[key] = index
-    return [
-        item if key is None else latest[key] for index, (key, item) in enumerate(zip(keys, items, strict=True)) if key is None or place[key] == index
-    ]
+    return [item if key is None else latest[key] for index, (key, item) in enumerate(zip(keys, items, strict=True)) if key is None or place[key] == index]
 
 
 def fingerprint(item: Any, *, without_id: bool = False) -> str:

@@ -17,7 +17,7 @@ __all__ = ["OpenAIConversationsSession", "start_openai_conversations_session"]
 
 async def start_openai_conversations_session(openai_client: Any = None) -> str:
     """Begin a conversation at OpenAI. Returns its id."""
-    from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
+    from ..models.settings import client_for
 
     conversation = await client_for(openai_client).conversations.create(items=[])
     return str(conversation.id)
@@ -31,7 +31,7 @@ class OpenAIConversationsSession(SessionABC):
     def __init__(
         self, *, conversation_id: str | None = None, openai_client: Any = None, session_settings: SessionSettings | dict[str, Any] | None = None
     ) -> None:
-        from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
+        from ..models.settings import client_for
 
         self._session_id = conversation_id
         self._beginning = asyncio.Lock()

@@ -68,7 +68,7 @@ class OpenAIResponsesCompactionSession(SessionABC):
     def client(self) -> Any:
         """OpenAI's client."""
         if self._client is None:
-            from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
+            from ..models.settings import client_for
 
             self._client = client_for(None)
         return self._client

@@ -33,7 +33,9 @@ __all__ = ["answered", "client_may_retry", "counted", "streamed"]
 
 _LOCKED_RETRIES: Final = 3
 _HARMLESS: Final = frozenset({"response.created", "response.in_progress"})
-_NETWORK: Final = frozenset({"ConnectError", "ReadError", "RemoteProtocolError", "TimeoutException", "WriteError", "ReadTimeout", "ConnectTimeout", "PoolTimeout", "WriteTimeout"})
+_NETWORK: Final = frozenset(
+    {"ConnectError", "ReadError", "RemoteProtocolError", "TimeoutException", "WriteError", "ReadTimeout", "ConnectTimeout", "PoolTimeout", "WriteTimeout"}
+)
 _WORDS: Final = ("connection error", "network error", "socket hang up", "connection closed")
 
 _client_may_retry: contextvars.ContextVar[bool] = contextvars.ContextVar("client_may_retry", default=True)
@@ -71,7 +73,9 @@ def counted(usage: Usage, failed_attempts: int) -> Usage:
 class _Attempts:
     """The attempts of one call."""
 
-    def __init__(self, model: Model, settings: ModelSettings, again: Callable[[], Awaitable[None]], named: Mapping[str, Any], *, streams: bool, unsafe: bool) -> None:
+    def __init__(
+        self, model: Model, settings: ModelSettings, again: Callable[[], Awaitable[None]], named: Mapping[str, Any], *, streams: bool, unsafe: bool
+    ) -> None:
         self._model = model
         self._retry: ModelRetrySettings | None = settings.retry
         self._again = again
@@ -160,7 +164,7 @@ def _backoff(attempt: int, given: Any) -> float:
     delay: float = min(first * (2.0 if settings.multiplier is None else settings.multiplier) ** max(attempt - 1, 0), most)
     if settings.jitter is False:
         return delay
-    return min(max(delay * (0.875 + random.random() * 0.25), 0.0), most)  # noqa: S311 -- so that clients do not come all at once
+    return min(max(delay * (0.875 + random.random() * 0.25), 0.0), most)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -208,7 +212,13 @@ def _facts(error: Exception, advice: Any) -> ModelRetryNormalizedError:
 
 
 async def answered(
-    get: Callable[[], Awaitable[ModelResponse]], model: Model, settings: ModelSettings, again: Callable[[], Awaitable[None]], named: Mapping[str, Any], *, unsafe: bool
+    get: Callable[[], Awaitable[ModelResponse]],
+    model: Model,
+    settings: ModelSettings,
+    again: Callable[[], Awaitable[None]],
+    named: Mapping[str, Any],
+    *,
+    unsafe: bool,
 ) -> ModelResponse:
     """What the model answers, at last."""
     attempts = _Attempts(model, settings, again, named, streams=False, unsafe=unsafe)

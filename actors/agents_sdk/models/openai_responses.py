@@ -45,7 +45,7 @@ class OpenAIResponsesModel(Model):
         safety = "safe" if asked == "true" else None
         return ModelRetryAdvice(None if asked is None else asked == "true", wait, safety)
 
-    async def get_response(  # noqa: PLR0913 -- the SDK's interface
+    async def get_response(
         self,
         system_instructions: str | None,
         input: Any,
@@ -68,7 +68,7 @@ class OpenAIResponsesModel(Model):
             usage = usage_of_response(response)
             return ModelResponse(response.output, usage, response.id, getattr(response, "_request_id", None), raw)
 
-    async def stream_response(  # noqa: PLR0913 -- the SDK's interface
+    async def stream_response(
         self,
         system_instructions: str | None,
         input: Any,
@@ -101,7 +101,16 @@ class OpenAIResponsesModel(Model):
         return self._client if client_may_retry() else self._client.with_options(max_retries=0)
 
     def _request(
-        self, system: str | None, given: Any, settings: ModelSettings, tools: list[Any], schema: Any, handoffs: list[Any], previous: Any, conversation: Any, prompt: Any
+        self,
+        system: str | None,
+        given: Any,
+        settings: ModelSettings,
+        tools: list[Any],
+        schema: Any,
+        handoffs: list[Any],
+        previous: Any,
+        conversation: Any,
+        prompt: Any,
     ) -> dict[str, Any]:
         model = None if prompt is not None and not self._is_explicit else self.model
         params, includes = tool_params(tools, handoffs, model=model, choice=settings.tool_choice)

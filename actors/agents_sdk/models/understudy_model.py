@@ -45,7 +45,7 @@ class UnderstudyModel(Model):
         if close is not None:
             await close()
 
-    async def get_response(  # noqa: PLR0913 -- the SDK's interface
+    async def get_response(
         self,
         system_instructions: str | None,
         input: Any,
@@ -66,7 +66,7 @@ class UnderstudyModel(Model):
             _note(span, request, message, tracing)
         return ModelResponse(item_of_reply(message), usage_of(message.usage), None)
 
-    async def stream_response(  # noqa: PLR0913 -- the SDK's interface
+    async def stream_response(
         self,
         system_instructions: str | None,
         input: Any,

@@ -37,5 +37,5 @@ class Driven(Generic[T]):
             error = None
             try:
                 value = yield waited
-            except BaseException as raised:  # noqa: BLE001 -- it is the work's
+            except BaseException as raised:
                 error = raised

@@ -200,9 +200,7 @@ class FunctionCall:
         if is_plain:
             raw = ItemHelpers.tool_call_output_item(call, error_output(call, output, tool.output_json_schema))
         else:
-            raw = ItemHelpers.tool_call_output_item(
-                call, output, output_json_schema=tool.output_json_schema, output_type_adapter=tool._output_type_adapter
-            )
+            raw = ItemHelpers.tool_call_output_item(call, output, output_json_schema=tool.output_json_schema, output_type_adapter=tool._output_type_adapter)
         return ToolCallOutputItem(self._agent, raw, output, tool_origin=origin_of(tool))
 
     async def _attach_data(self, context: ToolContext[Any], item: ToolCallOutputItem, output: Any) -> None:

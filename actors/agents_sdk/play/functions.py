@@ -24,9 +24,7 @@ _GRACE: Final = 0.1
 """Seconds that calls have to end in, when another one has failed."""
 
 
-async def make_calls(
-    run: LiveRun, agent: Any, recorder: Recorder, runs: Sequence[FunctionRun]
-) -> tuple[list[FunctionToolResult], list[Any], list[Any]]:
+async def make_calls(run: LiveRun, agent: Any, recorder: Recorder, runs: Sequence[FunctionRun]) -> tuple[list[FunctionToolResult], list[Any], list[Any]]:
     """The results of the calls in their order, and what guardrails have found. Raises what the first one that fails has raised."""
     if not runs:
         return [], [], []

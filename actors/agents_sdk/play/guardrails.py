@@ -38,7 +38,10 @@ async def check_input(run: LiveRun, agent: Any, guardrails: Sequence[InputGuardr
             attach_to(span, "Guardrail tripwire triggered", data)
         else:
             attach_error("Guardrail tripwire triggered", **data)
-        raise InputGuardrailTripwireTriggered(tripped)
+        error = InputGuardrailTripwireTriggered(tripped)
+        if run.output is not None:
+            run.output.fail(error)
+        raise error
 
 
 async def check_output(run: LiveRun, agent: Any, guardrails: Sequence[OutputGuardrail[Any]], output: Any) -> None:

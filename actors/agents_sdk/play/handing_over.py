@@ -30,7 +30,9 @@ async def hand_over(run: LiveRun, agent: Any, asked: Asked, response: ModelRespo
     runs = asked.handoffs
     for other in runs[1:]:
         said = "Multiple handoffs detected, ignoring this one."
-        new.append(ToolCallOutputItem(agent, ItemHelpers.tool_call_output_item(other.call, said), said))
+        ignored = ItemHelpers.tool_call_output_item(other.call, said)
+        new.append(ToolCallOutputItem(agent, ignored, said))
+        run.context.decisions.completed(ignored)
     with handoff_span(agent.name) if run.traced else NoOpSpan(HandoffSpanData()) as span:
         call, handoff = runs[0]
         run.context.decisions.executed(call, role="handoff")

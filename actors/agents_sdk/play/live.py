@@ -109,6 +109,9 @@ class StreamOutput:
     def sync(self, run: LiveRun) -> None:
         """What has become of the run so far may be read from now on."""
 
+    def fail(self, error: BaseException) -> None:
+        """The run will fail with that, as soon as what is under way has ended."""
+
     async def turn_seen(self) -> bool:
         """Wait until all that was shown of a turn was looked at. Returns whether the run is to end here."""
         return False

@@ -158,7 +158,7 @@ class LocalCall:
                 more = dict(result.provider_data or {})
             else:
                 text = str(result)
-        except Exception as error:  # noqa: BLE001 -- the model is told
+        except Exception as error:
             status, text = "failed", self._failed(span, error)
         if most is not None:
             text = text[:most]
@@ -186,7 +186,7 @@ class LocalCall:
                     status = "failed" if "failed" in (status, result.status) else "completed"
                     said += [result.output] if result.output else []
             text = "\n".join(said)
-        except Exception as error:  # noqa: BLE001 -- the model is told
+        except Exception as error:
             status, text = "failed", self._failed(span, error)
         raw: dict[str, Any] = {"type": "apply_patch_call_output", "call_id": part(self._call, "call_id"), "status": status}
         ItemHelpers.copy_tool_call_caller(self._call, raw)

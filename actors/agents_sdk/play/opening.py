@@ -106,7 +106,7 @@ def failed(run: LiveRun, error: BaseException) -> None:
     """Note what has ended the run."""
     run.error = error
     note_agent_error(run.agent_span, error, include=run.config.trace_include_sensitive_data)
-    if isinstance(error, AgentsException):
+    if isinstance(error, AgentsException) and not error.keeps_run_to_itself:
         state = run.state
         error.run_data = RunErrorDetails(
             input=state.original_input,
@@ -138,4 +138,3 @@ async def end(run: LiveRun) -> None:
         run.task_span.finish(reset_current=True)
     if run.trace is not None:
         run.trace.finish(reset_current=True)
-

@@ -70,9 +70,9 @@ def _live(door: AgentDoor) -> LiveRun | None:
 
 def _own_run(agent: Any, given: AgentInput, door: AgentDoor) -> LiveRun:
     """A run of an agent that plays among understudy's own."""
-    from ..run_config import RunConfig  # noqa: PLC0415 -- it brings OpenAI's client
-    from ..run_context import RunContextWrapper  # noqa: PLC0415 -- as above
-    from ..run_state import RunState  # noqa: PLC0415 -- as above
+    from ..run_config import RunConfig
+    from ..run_context import RunContextWrapper
+    from ..run_state import RunState
 
     state = RunState(RunContextWrapper(door.run.context), items_of_messages(given.messages), agent, None)
     return LiveRun(state, RunConfig())
@@ -269,8 +269,8 @@ class Player:
         if guardrails:
             try:
                 await check_output(run, agent, guardrails, output)
-            except OutputGuardrailTripwireTriggered:
-                await self._blocked(step)
+            except OutputGuardrailTripwireTriggered as tripped:
+                tripped.keeps_run_to_itself = await self._blocked(step)
                 raise
             except (Exception, asyncio.CancelledError) as error:
                 if not isinstance(error, asyncio.CancelledError) or run.output is None:
@@ -282,17 +282,18 @@ class Player:
         if not isinstance(output, str) and output is not None and not self._recorder.keeps:
             await self._recorder.emit(None, None, output)
 
-    async def _blocked(self, step: Step) -> None:
-        """A guardrail does not allow the final output: what tools have done is kept, and not what they have said."""
-        from .blocked import redacted  # noqa: PLC0415 -- few outputs are
+    async def _blocked(self, step: Step) -> bool:
+        """A guardrail does not allow the final output: what tools have done is kept, and not what they have said. Returns whether there is such a thing."""
+        from .blocked import redacted
 
         state = self._run.state
         kept = redacted(step)
-        if kept is not None:
-            count = len(step.items)
-            del state.session_items[len(state.session_items) - count :]
-            state.session_items.extend(kept)
-            await self._save(kept, step.response.response_id)
+        if kept is None:
+            return False
+        del state.session_items[len(state.session_items) - len(step.items) :]
+        state.session_items.extend(kept)
+        await self._save(kept, step.response.response_id)
+        return True
 
     async def _interrupt(self, step: Step, items: list[ToolApprovalItem]) -> None:
         run, door = self._run, self._door

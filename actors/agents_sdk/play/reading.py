@@ -224,7 +224,7 @@ class Reader:
 
     def _patch_of(self, call: Any, asked: Asked) -> None:
         """A patch that comes as a call of another kind."""
-        from .local_calls import patch_call  # noqa: PLC0415 -- it reads what is wanted
+        from .local_calls import patch_call
 
         text = "Model produced apply_patch call without an apply_patch tool."
         tool = self._known(ApplyPatchTool, "Apply patch tool not found", text, "apply_patch", asked)
@@ -236,10 +236,10 @@ class Reader:
 
 def _json_tool(name: str) -> FunctionTool:
     """What some gateways call in the place of an answer in a form: the arguments are the answer."""
-    from ..tool.decorate import Invoker  # noqa: PLC0415 -- few models do
+    from ..tool.decorate import Invoker
 
     async def call(_context: Any, text: str) -> Any:
-        import json  # noqa: PLC0415 -- as above
+        import json
 
         return json.loads(text)
 

@@ -23,7 +23,7 @@ _USED = "programmatic_tool_calling"
 class Programs:
     """The programs of one reply, and of those before it."""
 
-    def __init__(self, is_known: bool, earlier: Sequence[Any], outputs: Iterable[Any], agent_name: str) -> None:  # noqa: FBT001 -- one fact of it
+    def __init__(self, is_known: bool, earlier: Sequence[Any], outputs: Iterable[Any], agent_name: str) -> None:
         self._is_known = is_known
         self._agent_name = agent_name
         self._begun: set[str] = set()

@@ -23,7 +23,7 @@ KEY: Final = "agents_sdk"
 
 def kept_input(state: Any) -> dict[str, Any]:
     """What a run was asked, as it is kept."""
-    from ..items.history import as_input  # noqa: PLC0415 -- for runs that are kept
+    from ..items.history import as_input
 
     asked = state.original_input
     return {
@@ -37,7 +37,7 @@ def kept_input(state: Any) -> dict[str, Any]:
 
 def store_handoff(run: LiveRun, door: AgentDoor) -> None:
     """Keep the state of the run, from which the next agent goes on."""
-    door.run.session[KEY] = {"state": run.state.to_json(context_serializer=lambda _context: {})}
+    door.run.session[KEY] = {"first": run.state.starting_agent.name, "state": run.state.to_json(context_serializer=lambda _context: {})}
 
 
 def restored_run(agent: Any, door: AgentDoor) -> LiveRun | None:
@@ -45,14 +45,15 @@ def restored_run(agent: Any, door: AgentDoor) -> LiveRun | None:
     kept = door.run.session.get(KEY)
     if not isinstance(kept, Mapping) or door.invocation.assignment.parent is not None:
         return None
-    from ..run_config import RunConfig  # noqa: PLC0415 -- for runs that are kept
-    from ..run_context import RunContextWrapper  # noqa: PLC0415 -- as above
-    from ..run_state import RunState  # noqa: PLC0415 -- as above
-    from ..run_state.reading import state_of  # noqa: PLC0415 -- as above
+    from ..run_config import RunConfig
+    from ..run_context import RunContextWrapper
+    from ..run_state import RunState
+    from ..run_state.reading import state_of
 
     context: Any = RunContextWrapper(door.run.context)
     if "state" in kept:
-        state = state_of(door.node.root.agent, dict(kept["state"]), context)
+        first = door.node.root.named(kept["first"])
+        state = state_of(agent if first is None else first.agent, dict(kept["state"]), context)
         state.current_agent = agent
     else:
         state = RunState(context, kept["input"], agent, kept["max_turns"])

@@ -38,7 +38,9 @@ def _read(entry: Any) -> ShellCommandOutput:
         code = {"failure": 1, "success": 0}.get(str(outcome), code)
     command = said.get("command")
     how = ShellCallOutcome("timeout" if kind == "timeout" else "exit", _code(code))
-    return ShellCommandOutput(str(said.get("stdout") or ""), str(said.get("stderr") or ""), how, None if command is None else str(command), said.get("provider_data"))
+    return ShellCommandOutput(
+        str(said.get("stdout") or ""), str(said.get("stderr") or ""), how, None if command is None else str(command), said.get("provider_data")
+    )
 
 
 def _code(value: Any) -> int | None:

@@ -100,6 +100,8 @@ class RunResultStreaming(RunResultBase):
     interruptions: list[ToolApprovalItem] = field(default_factory=list)
     handled_max_turns: bool = field(default=False, init=False, repr=False)
     feed: EventFeed = field(default_factory=EventFeed, init=False, repr=False)
+    early_error: BaseException | None = field(default=None, init=False, repr=False)
+    """What the run will fail with, as soon as what is under way has ended."""
     cancel_mode: Literal["none", "immediate", "after_turn"] = field(default="none", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -180,10 +182,10 @@ class RunResultStreaming(RunResultBase):
 
     def _error(self) -> BaseException | None:
         """What the run has failed with."""
-        error = self.run_loop_exception
+        error = self.run_loop_exception or self.early_error
         if error is None and self.max_turns is not None and self.current_turn > self.max_turns and not self.handled_max_turns:
             error = MaxTurnsExceeded(f"Max turns ({self.max_turns}) exceeded")
-        if isinstance(error, AgentsException) and error.run_data is None:
+        if isinstance(error, AgentsException) and error.run_data is None and not error.keeps_run_to_itself:
             error.run_data = RunErrorDetails(
                 input=self.input,
                 new_items=self.new_items,

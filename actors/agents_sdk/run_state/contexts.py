@@ -48,9 +48,7 @@ def context_data(value: Any, serializer: Callable[[Any], Any] | None, *, strict:
             raise UserError(msg)
         return dict(found), _meta(value, "context_serializer", needs=True)
     if strict:
-        msg = (
-            "RunState serialization requires context to be a mapping when strict_context is True. Provide context_serializer to serialize custom contexts."
-        )
+        msg = "RunState serialization requires context to be a mapping when strict_context is True. Provide context_serializer to serialize custom contexts."
         raise UserError(msg)
     if hasattr(value, "model_dump"):
         found, what, via = value.model_dump(exclude_unset=True), "a Pydantic model", "model_dump"

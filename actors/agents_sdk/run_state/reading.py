@@ -33,13 +33,7 @@ from ..play.turn import output_item
 from ..run_context import RunContextWrapper
 from ..run_context.decisions import Call, Decision
 from ..tool import ToolOrigin
-from ..tool_guardrails import (
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrail,
-    ToolInputGuardrailResult,
-    ToolOutputGuardrail,
-    ToolOutputGuardrailResult,
-)
+from ..tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailResult, ToolOutputGuardrail, ToolOutputGuardrailResult
 from ..tracing.traces import TraceState
 from ..usage import deserialize_usage
 from .agents_by_name import AgentNames
@@ -61,7 +55,9 @@ _PLAIN_ITEMS: Mapping[str, Any] = {
 _KEPT_AS_DICTS = frozenset({"mcp_approval_response_item", "compaction_item"})
 
 
-def state_of(initial_agent: Any, data: Mapping[str, Any], context: RunContextWrapper[Any] | Callable[[Mapping[str, Any]], RunContextWrapper[Any]]) -> RunState[Any, Any]:
+def state_of(
+    initial_agent: Any, data: Mapping[str, Any], context: RunContextWrapper[Any] | Callable[[Mapping[str, Any]], RunContextWrapper[Any]]
+) -> RunState[Any, Any]:
     """The state of that JSON."""
     names = AgentNames(initial_agent)
     current = names.named(data.get("current_agent"))

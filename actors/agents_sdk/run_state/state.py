@@ -88,6 +88,8 @@ class RunState(Generic[TContext, TAgent]):
 
     def note_tools(self, agent: Any, names: Sequence[str]) -> None:
         """Note that an agent has used tools."""
+        if not names:
+            return
         _, known = self.used_tools.setdefault(id(agent), (agent, []))
         known.extend(names)
 
@@ -206,13 +208,11 @@ class RunState(Generic[TContext, TAgent]):
         self, *, context_serializer: Callable[[Any], Any] | None = None, strict_context: bool = False, include_tracing_api_key: bool = False
     ) -> dict[str, Any]:
         """The state as JSON, in the SDK's form."""
-        from .writing import state_data  # noqa: PLC0415 -- built on states
+        from .writing import state_data
 
         return state_data(self, context_serializer, strict=strict_context, with_key=include_tracing_api_key)
 
-    def to_string(
-        self, *, context_serializer: Callable[[Any], Any] | None = None, strict_context: bool = False, include_tracing_api_key: bool = False
-    ) -> str:
+    def to_string(self, *, context_serializer: Callable[[Any], Any] | None = None, strict_context: bool = False, include_tracing_api_key: bool = False) -> str:
         """The same as text."""
         data = self.to_json(context_serializer=context_serializer, strict_context=strict_context, include_tracing_api_key=include_tracing_api_key)
         return json.dumps(data, indent=2)
@@ -227,9 +227,9 @@ class RunState(Generic[TContext, TAgent]):
         strict_context: bool = False,
     ) -> RunState[Any, Any]:
         """The state of that JSON. Its agents are found from the first one."""
-        from .contexts import restored_context  # noqa: PLC0415 -- for those who read one
-        from .reading import state_of  # noqa: PLC0415 -- built on states
-        from .versions import check_version  # noqa: PLC0415 -- for those who read one
+        from .contexts import restored_context
+        from .reading import state_of
+        from .versions import check_version
 
         if not isinstance(state_json, dict):
             msg = "Run state JSON must be an object"

@@ -37,7 +37,7 @@ def state_data(state: RunState[Any, Any], serializer: Callable[[Any], Any] | Non
         "$schemaVersion": CURRENT_SCHEMA_VERSION,
         "current_turn": state.current_turn,
         "current_agent": names.reference(state.current_agent),
-        "original_input": state.original_input if isinstance(state.original_input, str) else [_plain(item) for item in state.original_input],
+        "original_input": state.original_input if isinstance(state.original_input, str) else [_asked(item) for item in state.original_input],
         "pending_input": [_plain(item) for item in state.waiting_input],
         "model_responses": responses,
         "context": _context(state, serializer, strict=strict),
@@ -97,9 +97,7 @@ def _context(state: RunState[Any, Any], serializer: Callable[[Any], Any] | None,
         "context_meta": meta,
     }
     if decisions.by_server:
-        found["hosted_mcp_approvals"] = [
-            {"server_label": server, "tool_name": tool, **one.to_json()} for (server, tool), one in decisions.by_server.items()
-        ]
+        found["hosted_mcp_approvals"] = [{"server_label": server, "tool_name": tool, **one.to_json()} for (server, tool), one in decisions.by_server.items()]
     if state.context.tool_input is not None:
         found["tool_input"] = _plain(state.context.tool_input)
     return found
@@ -114,6 +112,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return _json(plain(value))
+
+
+def _asked(item: Any) -> Any:
+    """An item of the input: what an assistant has said is a list of parts."""
+    data = _plain(item)
+    if isinstance(data, dict) and data.get("role") == "assistant":
+        if isinstance(data.get("content"), str):
+            data["content"] = [{"type": "output_text", "text": data["content"]}]
+        data.setdefault("status", "completed")
+    return data
 
 
 def _json(value: Any) -> Any:

@@ -21,17 +21,7 @@ from ..retry import ModelRetryAdvice, ModelRetryAdviceRequest
 from ..tracing.create import generation_span
 from ..tracing.scope import Scope
 from ..usage import Usage
-from .model_script import (
-    InvalidModelStep,
-    ModelCall,
-    ModelScriptError,
-    ModelStep,
-    ModelStepSpec,
-    UnconsumedModelSteps,
-    UnexpectedModelCall,
-    as_step,
-    copied_call,
-)
+from .model_script import ModelCall, ModelStep, UnconsumedModelSteps, UnexpectedModelCall, as_step, copied_call
 from .scripted_events import events_of, output_of
 
 __all__ = ["ScriptedModel", "assistant_message", "function_call"]
@@ -92,7 +82,7 @@ class ScriptedModel(Model):
         known = self._advice.get(id(request.error))
         return None if known is None or known[0] is not request.error else copy.deepcopy(known[1])
 
-    async def get_response(  # noqa: PLR0913 -- the SDK's interface
+    async def get_response(
         self,
         system_instructions: str | None,
         input: Any,
@@ -113,7 +103,7 @@ class ScriptedModel(Model):
             raw = copy.deepcopy(step.raw_usage) if call.model_settings.preserve_raw_usage is True else None
             return ModelResponse(output_of(step.output), step.usage, step.response_id, step.request_id, raw)
 
-    async def stream_response(  # noqa: PLR0913 -- the SDK's interface
+    async def stream_response(
         self,
         system_instructions: str | None,
         input: Any,
@@ -189,7 +179,7 @@ class ScriptedModel(Model):
             if call.tracing.include_data():
                 try:
                     text = str(error)
-                except Exception:  # noqa: BLE001 -- an error that can not be said is still the one to raise
+                except Exception:
                     text = f"Unrenderable {type(error).__name__}"
             span.set_error({"message": "Error", "data": {"name": type(error).__name__, "message": text}})
             raise
@@ -233,6 +223,4 @@ def function_call(
     """A call of a function."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     more: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
-    return ResponseFunctionToolCall(
-        id=call_id if item_id is None else item_id, call_id=call_id, type="function_call", name=name, arguments=text, **more
-    )
+    return ResponseFunctionToolCall(id=call_id if item_id is None else item_id, call_id=call_id, type="function_call", name=name, arguments=text, **more)

@@ -180,7 +180,7 @@ def _response(step: ModelStep, output: list[Any]) -> Response:
     if step.response_id is None:
         object.__setattr__(response, "id", None)  # a model need not have ids, though OpenAI's always has
     if step.request_id is not None:
-        response._request_id = step.request_id  # noqa: SLF001 -- OpenAI's client has it there
+        response._request_id = step.request_id
     return response
 
 

@@ -10,11 +10,11 @@ Owns their definitions, and the call of a function. Its files, each importing on
     calling         one call of a function tool, within its time
     local_tools     tools that the program executes: shells, patches, computers, custom ones
     hosted_tools    tools that run at OpenAI
+    shell_environments where a shell runs
+    kinds           all kinds of tools, and the callables that they take
 
 It must never decide whether a call may be made.
 """
-
-from typing import Any, TypeAlias
 
 from .calling import invoke_function_tool
 from .decorate import function_tool
@@ -25,7 +25,7 @@ from .failure import (
     resolve_function_tool_failure_error_function,
     set_function_tool_failure_error_function,
 )
-from .function import FunctionTool, FunctionToolCustomDataContext, FunctionToolResult, tool_namespace
+from .function import FunctionTool, FunctionToolCustomDataContext, FunctionToolCustomDataExtractor, FunctionToolResult, ToolCaller, tool_namespace
 from .hosted_tools import (
     CodeInterpreterTool,
     FileSearchTool,
@@ -35,6 +35,18 @@ from .hosted_tools import (
     ProgrammaticToolCallingTool,
     ToolSearchTool,
     WebSearchTool,
+)
+from .kinds import (
+    ApplyPatchToolCustomDataExtractor,
+    ComputerToolCustomDataExtractor,
+    CustomToolCustomDataExtractor,
+    LocalShellExecutor,
+    MCPToolApprovalFunction,
+    MCPToolApprovalFunctionResult,
+    ShellExecutor,
+    Tool,
+    ToolErrorFunction,
+    ToolFunction,
 )
 from .local_tools import (
     ApplyPatchTool,
@@ -57,26 +69,58 @@ from .local_tools import (
     dispose_resolved_computers,
     resolve_computer,
 )
-from .outputs import ToolOrigin, ToolOriginType, ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from .outputs import (
+    ToolOrigin,
+    ToolOriginType,
+    ToolOutputFileContent,
+    ToolOutputFileContentDict,
+    ToolOutputImage,
+    ToolOutputImageDict,
+    ToolOutputText,
+    ToolOutputTextDict,
+)
+from .shell_environments import (
+    ShellToolContainerAutoEnvironment,
+    ShellToolContainerNetworkPolicy,
+    ShellToolContainerNetworkPolicyAllowlist,
+    ShellToolContainerNetworkPolicyDisabled,
+    ShellToolContainerNetworkPolicyDomainSecret,
+    ShellToolContainerReferenceEnvironment,
+    ShellToolContainerSkill,
+    ShellToolEnvironment,
+    ShellToolHostedEnvironment,
+    ShellToolInlineSkill,
+    ShellToolInlineSkillSource,
+    ShellToolLocalEnvironment,
+    ShellToolLocalSkill,
+    ShellToolSkillReference,
+)
 
 __all__ = [
     "ApplyPatchTool",
     "ApplyPatchToolCustomDataContext",
+    "ApplyPatchToolCustomDataExtractor",
     "CodeInterpreterTool",
     "ComputerProvider",
     "ComputerTool",
     "ComputerToolCustomDataContext",
+    "ComputerToolCustomDataExtractor",
     "ComputerToolSafetyCheckData",
     "CustomTool",
     "CustomToolCustomDataContext",
+    "CustomToolCustomDataExtractor",
     "FileSearchTool",
     "FunctionTool",
     "FunctionToolCustomDataContext",
+    "FunctionToolCustomDataExtractor",
     "FunctionToolResult",
     "HostedMCPTool",
     "ImageGenerationTool",
     "LocalShellCommandRequest",
+    "LocalShellExecutor",
     "LocalShellTool",
+    "MCPToolApprovalFunction",
+    "MCPToolApprovalFunctionResult",
     "MCPToolApprovalRequest",
     "ProgrammaticToolCallingTool",
     "ShellActionRequest",
@@ -84,16 +128,35 @@ __all__ = [
     "ShellCallOutcome",
     "ShellCommandOutput",
     "ShellCommandRequest",
+    "ShellExecutor",
     "ShellResult",
     "ShellTool",
+    "ShellToolContainerAutoEnvironment",
+    "ShellToolContainerNetworkPolicy",
+    "ShellToolContainerNetworkPolicyAllowlist",
+    "ShellToolContainerNetworkPolicyDisabled",
+    "ShellToolContainerNetworkPolicyDomainSecret",
+    "ShellToolContainerReferenceEnvironment",
+    "ShellToolContainerSkill",
+    "ShellToolEnvironment",
+    "ShellToolHostedEnvironment",
+    "ShellToolInlineSkill",
+    "ShellToolInlineSkillSource",
+    "ShellToolLocalEnvironment",
+    "ShellToolLocalSkill",
+    "ShellToolSkillReference",
     "Tool",
+    "ToolCaller",
     "ToolErrorFunction",
     "ToolFunction",
     "ToolOrigin",
     "ToolOriginType",
     "ToolOutputFileContent",
+    "ToolOutputFileContentDict",
     "ToolOutputImage",
+    "ToolOutputImageDict",
     "ToolOutputText",
+    "ToolOutputTextDict",
     "ToolSearchTool",
     "WebSearchTool",
     "default_tool_error_function",
@@ -107,21 +170,3 @@ __all__ = [
     "set_function_tool_failure_error_function",
     "tool_namespace",
 ]
-
-Tool: TypeAlias = (
-    FunctionTool
-    | FileSearchTool
-    | WebSearchTool
-    | ComputerTool
-    | HostedMCPTool
-    | ShellTool
-    | ApplyPatchTool
-    | LocalShellTool
-    | ImageGenerationTool
-    | CodeInterpreterTool
-    | CustomTool
-    | ToolSearchTool
-    | ProgrammaticToolCallingTool
-)
-ToolErrorFunction: TypeAlias = Any
-ToolFunction: TypeAlias = Any

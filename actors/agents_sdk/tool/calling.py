@@ -52,7 +52,7 @@ def _context_for(tool: FunctionTool, context: ToolContext[Any]) -> Any:
         return context
     try:
         annotation = get_type_hints(tool.on_invoke_tool).get(first.name, first.annotation)
-    except Exception:  # noqa: BLE001 -- names that are not there at run time
+    except Exception:
         annotation = first.annotation
     said = annotation if isinstance(annotation, str) else str(annotation) if not isinstance(annotation, type) else annotation.__name__
     if "ToolContext" in said or annotation is ToolContext:

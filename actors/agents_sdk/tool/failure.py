@@ -76,7 +76,7 @@ def resolve_function_tool_failure_error_function(function_tool: FunctionTool, co
         return function_tool._failure_error_function
     if function_tool.output_json_schema is not None and isinstance(context, ToolContext) and is_from_program(context.tool_call):
         return None
-    from .. import tool as room  # noqa: PLC0415 -- programs replace it there
+    from .. import tool as room
 
     return room.default_tool_error_function
 

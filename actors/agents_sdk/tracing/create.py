@@ -138,9 +138,7 @@ def custom_span(
     return get_trace_provider().create_span(CustomSpanData(name, data or {}), span_id, parent, disabled)
 
 
-def guardrail_span(
-    name: str, triggered: bool = False, span_id: str | None = None, parent: Parent = None, disabled: bool = False
-) -> Span[GuardrailSpanData]:
+def guardrail_span(name: str, triggered: bool = False, span_id: str | None = None, parent: Parent = None, disabled: bool = False) -> Span[GuardrailSpanData]:
     """A span for a guardrail."""
     return get_trace_provider().create_span(GuardrailSpanData(name, triggered), span_id, parent, disabled)
 

@@ -37,7 +37,7 @@ def readable(error: BaseException, *, include: bool) -> str:
         return REDACTED
     try:
         return str(error)
-    except BaseException:  # noqa: BLE001 -- whatever a program's own exception does there
+    except BaseException:
         return f"Unrenderable {type(error).__name__}"
 
 
