@@ -44,7 +44,10 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     result/             results
     running             a run as one of the runtime's
     run                 `Runner`
-    agent_tool_input, agent_tool  agents as tools
+    agent_tool_input    what an agent that is a tool is given
+    agent_tool          agents as tools
+    apply_diff          diffs as models write them
+    missing_names       names behind which there is nothing
     repl                `run_demo_loop`
     extensions/         filters, prompts, graphs
     testing/            models for tests
@@ -53,13 +56,11 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
 It must never have a loop of its own: a run of the SDK is one of the runtime's runs.
 """
 
-from __future__ import annotations
+from importlib import import_module as _import_module
+from types import MappingProxyType as _MappingProxyType
+from typing import Any as _Any
 
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any, Final
-
-_NAMES: Final = {
+_NAMES = {
     "agent": "Agent AgentBase AgentToolStreamEvent StopAtTools ToolsToFinalOutputFunction ToolsToFinalOutputResult",
     "agent_output": "AgentOutputSchema AgentOutputSchemaBase",
     "apply_diff": "apply_diff",
@@ -108,13 +109,14 @@ _NAMES: Final = {
         "ModelRetryAdvice ModelRetryAdviceRequest ModelRetryBackoffSettings ModelRetryNormalizedError ModelRetrySettings RetryDecision "
         "RetryPolicy RetryPolicyContext retry_policies"
     ),
-    "run": "Runner run set_default_store",
+    "run": "Runner run",
     "run_config": (
         "ReasoningItemIdPolicy RunConfig ToolErrorFormatter ToolErrorFormatterArgs ToolExecutionConfig ToolNameCollisionPolicy ToolNotFoundBehavior"
     ),
     "run_context": "AgentHookContext RunContextWrapper TContext",
     "run_error_handlers": "RunErrorData RunErrorHandler RunErrorHandlerInput RunErrorHandlerResult RunErrorHandlers",
     "run_state": "RunState",
+    "running": "set_default_store",
     "stream_events": "AgentUpdatedStreamEvent RawResponsesStreamEvent RunItemStreamEvent StreamEvent",
     "tool": (
         "ApplyPatchTool ApplyPatchToolCustomDataContext ApplyPatchToolCustomDataExtractor CodeInterpreterTool ComputerProvider ComputerTool "
@@ -143,17 +145,17 @@ _NAMES: Final = {
     "usage": "Usage",
     "version": "__version__",
 }
-_WHERE: Final = MappingProxyType({name: module for module, names in _NAMES.items() for name in names.split()})
+_WHERE = _MappingProxyType({name: module for module, names in _NAMES.items() for name in names.split()})
 
-__all__ = [name for name in _WHERE if name != "__version__"]
+__all__ = sorted((name for name in _WHERE if name != "__version__"), key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     module = _WHERE.get(name)
     if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+    found = globals()[name] = getattr(_import_module(f".{module}", __name__), name)
     return found
 
 

@@ -123,7 +123,6 @@ from .retry import RetryPolicyContext as RetryPolicyContext
 from .retry import retry_policies as retry_policies
 from .run import Runner as Runner
 from .run import run as run
-from .run import set_default_store as set_default_store
 from .run_config import ReasoningItemIdPolicy as ReasoningItemIdPolicy
 from .run_config import RunConfig as RunConfig
 from .run_config import ToolErrorFormatter as ToolErrorFormatter
@@ -140,6 +139,7 @@ from .run_error_handlers import RunErrorHandlerInput as RunErrorHandlerInput
 from .run_error_handlers import RunErrorHandlerResult as RunErrorHandlerResult
 from .run_error_handlers import RunErrorHandlers as RunErrorHandlers
 from .run_state import RunState as RunState
+from .running import set_default_store as set_default_store
 from .stream_events import AgentUpdatedStreamEvent as AgentUpdatedStreamEvent
 from .stream_events import RawResponsesStreamEvent as RawResponsesStreamEvent
 from .stream_events import RunItemStreamEvent as RunItemStreamEvent

@@ -125,7 +125,7 @@ class Agent(AgentBase[TContext], Definition):
         _check(self)
         given: Any = self.model
         if given is not None and not isinstance(given, str | Model):
-            from .models.understudy_model import as_model
+            from .models.understudy_model import as_model  # noqa: PLC0415 -- for those who give one
 
             self.model = as_model(given)
         self.model_settings = as_model_settings(self.model_settings, "Agent model_settings")
@@ -152,7 +152,7 @@ class Agent(AgentBase[TContext], Definition):
         """Those to which it may hand over, by whose names a run that is kept finds them again. Of agents that share a name there is none."""
         if not self.handoffs:
             return ()
-        from .run_state.agents_by_name import reachable_agents
+        from .run_state.agents_by_name import reachable_agents  # noqa: PLC0415 -- built on agents
 
         targets = {id(one if isinstance(one, Agent) else getattr(one, "agent", None)) for one in self.handoffs}
         agents = list(reachable_agents(self))
@@ -171,7 +171,7 @@ class Agent(AgentBase[TContext], Definition):
         if not callable(instructions):
             return instructions
         parameters = list(inspect.signature(instructions).parameters)
-        if len(parameters) != 2:
+        if len(parameters) != 2:  # noqa: PLR2004 -- the context and the agent
             msg = f"'instructions' callable must accept exactly 2 arguments (context, agent), but got {len(parameters)}: {parameters}"
             raise TypeError(msg)
         text: str | None = await maybe_await(instructions(run_context, self))
@@ -191,13 +191,13 @@ class Agent(AgentBase[TContext], Definition):
         **options: Any,
     ) -> FunctionTool:
         """This agent as a tool of another: it is given what the model writes, and its final output is the result."""
-        from .agent_tool import agent_as_tool
+        from .agent_tool import agent_as_tool  # noqa: PLC0415 -- built on runs
 
         return agent_as_tool(self, tool_name, tool_description, custom_output_extractor, is_enabled, on_stream, **options)
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Play, as a part of a run of understudy's."""
-        from .play import play
+        from .play import play  # noqa: PLC0415 -- built on agents
 
         return play(self, input, context)
 

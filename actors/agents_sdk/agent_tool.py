@@ -84,11 +84,10 @@ def agent_as_tool(
         params_json_schema=schema,
         is_enabled=is_enabled,
         needs_approval=needs_approval,
-        _is_agent_tool=True,
-        _agent_instance=agent,
-        _agent_tool_default_identity=None if tool_name else (agent.name, name),
+        is_agent_tool=True,
+        of_agent=agent,
+        default_identity=None if tool_name else (agent.name, name),
     )
-    tool.of_agent = agent
     return tool
 
 
@@ -166,7 +165,7 @@ class _AgentCall:
         return inner
 
     async def _run(self, outer: Any, asked: Any, context: Any, config: Any, *, goes_on: bool) -> Any:
-        from .run import Runner
+        from .run import Runner  # noqa: PLC0415 -- built on agents
 
         named = dict(self._named)
         if goes_on:

@@ -106,7 +106,7 @@ def _numpy(lines: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     current: list[list[str]] = []
     for index, line in enumerate(lines):
         following = lines[index + 1].strip() if index + 1 < len(lines) else ""
-        if line.strip() and not line[:1].isspace() and len(following) > 2 and set(following) == {"-"}:
+        if line.strip() and not line[:1].isspace() and len(following) > 2 and set(following) == {"-"}:  # noqa: PLR2004 -- a line of dashes
             section, current = line.strip().lower(), []
         elif section is None:
             said.append(line)

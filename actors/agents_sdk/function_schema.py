@@ -116,12 +116,12 @@ def _field(parameter: inspect.Parameter, annotation: Any, metadata: tuple[Any, .
     if parameter.kind is parameter.VAR_POSITIONAL:
         args = get_args(annotation)
         if get_origin(annotation) is tuple:
-            annotation = args[0] if len(args) == 2 and args[1] is Ellipsis else Any
+            annotation = args[0] if len(args) == 2 and args[1] is Ellipsis else Any  # noqa: PLR2004 -- tuple[int, ...]
         return list[annotation], Field(default_factory=list, description=description)  # type: ignore[valid-type]  # made at run time
     if parameter.kind is parameter.VAR_KEYWORD:
         args = get_args(annotation)
         if get_origin(annotation) is dict:
-            kinds = args if len(args) == 2 else (str, Any)
+            kinds = args if len(args) == 2 else (str, Any)  # noqa: PLR2004 -- a key and a value
         else:
             kinds = (str, annotation)
         return dict[kinds[0], kinds[1]], Field(default_factory=dict, description=description)  # type: ignore[valid-type]  # made at run time

@@ -27,7 +27,7 @@ def _is_set(name: str) -> bool:
 
 def enable_verbose_stdout_logging() -> None:
     """Show all messages on standard output."""
-    import sys
+    import sys  # noqa: PLC0415 -- programs may have replaced its `stdout` by now
 
     logger.setLevel(logging.DEBUG)
     if not any(getattr(handler, "stream", None) is sys.stdout for handler in logger.handlers):

@@ -11,42 +11,24 @@ from typing import Any
 
 from .play.live import LiveRun as _LiveRun
 from .result import RunResult, RunResultStreaming
-from .run_config import (
-    DEFAULT_MAX_TURNS,
-    CallModelData,
-    CallModelInputFilter,
-    ModelInputData,
-    ReasoningItemIdPolicy,
-    RunConfig,
-    ToolErrorFormatter,
-    ToolErrorFormatterArgs,
-    ToolExecutionConfig,
-)
-from .run_error_handlers import RunErrorData, RunErrorHandler, RunErrorHandlerInput, RunErrorHandlerResult, RunErrorHandlers
-from .running import Given, begun, finished, result_of, set_default_store, streamed_result
+from .run_config import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
+from .run_config import CallModelData as CallModelData
+from .run_config import CallModelInputFilter as CallModelInputFilter
+from .run_config import ModelInputData as ModelInputData
+from .run_config import ReasoningItemIdPolicy as ReasoningItemIdPolicy
+from .run_config import RunConfig as RunConfig
+from .run_config import ToolErrorFormatter as ToolErrorFormatter
+from .run_config import ToolErrorFormatterArgs as ToolErrorFormatterArgs
+from .run_config import ToolExecutionConfig as ToolExecutionConfig
+from .run_error_handlers import RunErrorData as RunErrorData
+from .run_error_handlers import RunErrorHandler as RunErrorHandler
+from .run_error_handlers import RunErrorHandlerInput as RunErrorHandlerInput
+from .run_error_handlers import RunErrorHandlerResult as RunErrorHandlerResult
+from .run_error_handlers import RunErrorHandlers as RunErrorHandlers
+from .running import Given, begun, finished, result_of, streamed_result
+from .running import set_default_store as set_default_store
 
-__all__ = [
-    "DEFAULT_MAX_TURNS",
-    "AgentRunner",
-    "CallModelData",
-    "CallModelInputFilter",
-    "ModelInputData",
-    "ReasoningItemIdPolicy",
-    "RunConfig",
-    "RunErrorData",
-    "RunErrorHandler",
-    "RunErrorHandlerInput",
-    "RunErrorHandlerResult",
-    "RunErrorHandlers",
-    "Runner",
-    "ToolErrorFormatter",
-    "ToolErrorFormatterArgs",
-    "ToolExecutionConfig",
-    "get_default_agent_runner",
-    "run",
-    "set_default_agent_runner",
-    "set_default_store",
-]
+__all__ = ["AgentRunner", "Runner", "get_default_agent_runner", "run", "set_default_agent_runner"]
 
 
 class AgentRunner:

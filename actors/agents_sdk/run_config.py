@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias
 
 from .coercion import as_settings
 from .handoffs.input_data import HandoffHistoryMapper, HandoffInputFilter
-from .memory.settings import SessionSettings
+from .memory.session_settings import SessionSettings
 from .missing import refuse
 from .model_settings import ModelSettings, as_model_settings
 from .models.interface import Model, ModelProvider
@@ -95,7 +95,7 @@ class ToolExecutionConfig:
             raise ValueError(msg)
         if not isinstance(self.pre_approval_tool_input_guardrails, bool):
             msg = "tool_execution.pre_approval_tool_input_guardrails must be a bool"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 -- the SDK's
 
 
 @dataclass
@@ -121,8 +121,8 @@ class SandboxRunConfig:
     cwd: str | PurePath | None = None
 
     def __post_init__(self) -> None:
-        from .sandbox.manifest import Manifest
-        from .sandbox.snapshot import as_snapshot
+        from .sandbox.manifest import Manifest  # noqa: PLC0415 -- few programs have sandboxes
+        from .sandbox.snapshot import as_snapshot  # noqa: PLC0415 -- as above
 
         if isinstance(self.cwd, PurePath | str):
             self.cwd = PurePosixPath(*(self.cwd.parts if isinstance(self.cwd, PurePath) else (self.cwd,))).as_posix()
@@ -134,7 +134,7 @@ class SandboxRunConfig:
 
 
 def _provider() -> ModelProvider:
-    from .models.multi_provider import MultiProvider
+    from .models.multi_provider import MultiProvider  # noqa: PLC0415 -- it brings OpenAI's client
 
     return MultiProvider()
 
@@ -186,7 +186,7 @@ class RunConfig:
             self.tool_execution = as_settings(self.tool_execution, ToolExecutionConfig, "run_config.tool_execution")
         given: Any = self.model
         if given is not None and not isinstance(given, str | Model):
-            from .models.understudy_model import as_model
+            from .models.understudy_model import as_model  # noqa: PLC0415 -- for those who give one
 
             self.model = as_model(given)
 

@@ -147,8 +147,8 @@ def _started(given: Given, live: LiveRun) -> Run:
     values = dict(options.get("session_values") or {})
     messages: Any = ""
     if store is not None:
-        from .items import ItemHelpers
-        from .items.messages import messages_of_items
+        from .items import ItemHelpers  # noqa: PLC0415 -- for runs that are kept
+        from .items.messages import messages_of_items  # noqa: PLC0415 -- as above
 
         values[KEY] = kept_input(state)
         messages = list(messages_of_items(ItemHelpers.input_to_new_input_list(state.original_input)))

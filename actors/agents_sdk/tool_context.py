@@ -72,7 +72,7 @@ class ToolContext(RunContextWrapper[TContext]):
         self.tool_namespace = tool_namespace if isinstance(tool_namespace, str) else call_namespace(tool_call)
         self.agent = agent
         if isinstance(run_config, dict):
-            from .run_config import as_run_config
+            from .run_config import as_run_config  # noqa: PLC0415 -- built on tools
 
             run_config = as_run_config(run_config)
         self.run_config = run_config

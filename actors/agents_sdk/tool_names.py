@@ -74,7 +74,7 @@ def call_lookup_key(call: Any) -> LookupKey | None:
 
 def namespace_of(tool: Any) -> str | None:
     """The namespace that `tool_namespace()` has given a function tool."""
-    namespace = getattr(tool, "_tool_namespace", None)
+    namespace = getattr(tool, "namespace", None)
     return namespace if isinstance(namespace, str) and namespace else None
 
 
@@ -182,11 +182,11 @@ def resolve_collisions(tools: Sequence[Any], handoffs: Sequence[Any], *, policy:
 def _collision(name: str, entries: list[tuple[str, Any]]) -> str:
     derived: dict[str, str] = {}
     for kind, entry in entries:
-        identity = getattr(entry, "_agent_tool_default_identity" if kind == "tool" else "_default_tool_identity", None)
+        identity = getattr(entry, "default_identity", None)
         current = getattr(entry, "name" if kind == "tool" else "tool_name", None)
         if isinstance(identity, tuple) and identity[1] == current:
             derived.setdefault(identity[0], "tool_name" if kind == "tool" else "tool_name_override")
-    if len(entries) == 2 and len(derived) == 2:
+    if len(entries) == 2 and len(derived) == 2:  # noqa: PLR2004 -- a pair
         (one, first), (other, second) = derived.items()
         kinds = {first, second}
         what, label, how = (

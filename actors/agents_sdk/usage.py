@@ -93,7 +93,7 @@ def _value(details: Any, name: str) -> int:
 
 def usage_of_response(response: Any) -> Usage:
     """What a response of the Responses API says of its cost."""
-    normalized = getattr(response, "_understudy_usage", None)  # a scripted model's, which may have counted more than one request
+    normalized = getattr(response, "understudy_usage", None)  # a scripted model's, which may have counted more than one request
     if isinstance(normalized, Usage):
         return normalized.copy()
     usage = getattr(response, "usage", None)

@@ -60,7 +60,7 @@ def _parts(first: Agent[Any]) -> tuple[dict[str, list[str]], list[tuple[str, str
 def draw_graph(agent: Agent[Any], filename: str | None = None) -> Any:
     """The graph as Graphviz's `Source`; with a name, drawn into a file. Needs the package `graphviz`."""
     try:
-        import graphviz  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        import graphviz  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 -- for those who draw
     except ImportError:
         refuse("draw_graph without the package graphviz", "install graphviz, or use get_main_graph(agent)")
     graph = graphviz.Source(get_main_graph(agent))

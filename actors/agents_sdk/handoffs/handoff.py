@@ -56,7 +56,7 @@ class Handoff(Generic[TContext, TAgent]):
     is_enabled: bool | Callable[[RunContextWrapper[Any], AgentBase[Any]], Any] = True
     agent: Any = field(default=None, kw_only=True, repr=False)
     """The agent that takes over, where it is always the same."""
-    _default_tool_identity: tuple[str, str] | None = field(default=None, kw_only=True, repr=False)
+    default_identity: tuple[str, str] | None = field(default=None, kw_only=True, repr=False)
 
     def get_transfer_message(self, agent: AgentBase[Any]) -> str:
         """What the model is told of the handoff."""
@@ -117,7 +117,7 @@ def handoff(
         nest_handoff_history=nest_handoff_history,
         is_enabled=is_enabled,
         agent=agent,
-        _default_tool_identity=None if name else (agent.name, tool),
+        default_identity=None if name else (agent.name, tool),
     )
 
 

@@ -2,8 +2,7 @@
 
 Owns the interface, and the kinds that there are. Its files:
 
-    settings        how much of a session is read
-    session_settings the same, by the SDK's name of the module
+    session_settings how much of a session is read
     session         the interface
     util            the callback that puts a session's items and the new ones together
     sqlite_session  in a file of SQLite, in the SDK's own form
@@ -14,17 +13,16 @@ Owns the interface, and the kinds that there are. Its files:
 It must never run an agent.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module as _import_module
+from types import MappingProxyType as _MappingProxyType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from .session import OpenAIResponsesCompactionArgs, OpenAIResponsesCompactionAwareSession, Session, SessionABC, is_openai_responses_compaction_aware_session
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 from .util import SessionInputCallback
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from .openai_conversations_session import OpenAIConversationsSession
     from .openai_responses_compaction_session import OpenAIResponsesCompactionSession
     from .sqlite_session import SQLiteSession
@@ -44,7 +42,7 @@ __all__ = [
     "is_openai_responses_compaction_aware_session",
 ]
 
-_LATER: Final = MappingProxyType(
+_LATER = _MappingProxyType(
     {
         "OpenAIConversationsSession": ".openai_conversations_session",
         "OpenAIResponsesCompactionSession": ".openai_responses_compaction_session",
@@ -54,8 +52,8 @@ _LATER: Final = MappingProxyType(
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name in _LATER:
-        return getattr(import_module(_LATER[name], __name__), name)
+        return getattr(_import_module(_LATER[name], __name__), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -10,14 +10,14 @@ from typing import Any
 
 from ..coercion import as_settings
 from .session import SessionABC
-from .settings import SessionSettings, session_limit
+from .session_settings import SessionSettings, session_limit
 
 __all__ = ["OpenAIConversationsSession", "start_openai_conversations_session"]
 
 
 async def start_openai_conversations_session(openai_client: Any = None) -> str:
     """Begin a conversation at OpenAI. Returns its id."""
-    from ..models.settings import client_for
+    from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
 
     conversation = await client_for(openai_client).conversations.create(items=[])
     return str(conversation.id)
@@ -31,7 +31,7 @@ class OpenAIConversationsSession(SessionABC):
     def __init__(
         self, *, conversation_id: str | None = None, openai_client: Any = None, session_settings: SessionSettings | dict[str, Any] | None = None
     ) -> None:
-        from ..models.settings import client_for
+        from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
 
         self._session_id = conversation_id
         self._beginning = asyncio.Lock()

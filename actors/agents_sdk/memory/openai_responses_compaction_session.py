@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 from .session import OpenAIResponsesCompactionArgs, SessionABC, is_openai_conversation
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 
 __all__ = ["OpenAIResponsesCompactionMode", "OpenAIResponsesCompactionSession", "default_should_trigger_compaction", "select_compaction_candidate_items"]
 
@@ -50,7 +50,7 @@ class OpenAIResponsesCompactionSession(SessionABC):
             raise ValueError(msg)
         if isinstance(underlying_session, OpenAIResponsesCompactionSession):
             msg = "OpenAIResponsesCompactionSession cannot wrap another OpenAIResponsesCompactionSession."
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 -- the SDK's
         self.session_id = session_id
         self.underlying_session = underlying_session
         self.model = model
@@ -68,7 +68,7 @@ class OpenAIResponsesCompactionSession(SessionABC):
     def client(self) -> Any:
         """OpenAI's client."""
         if self._client is None:
-            from ..models.settings import client_for
+            from ..models.settings import client_for  # noqa: PLC0415 -- it brings OpenAI's client
 
             self._client = client_for(None)
         return self._client

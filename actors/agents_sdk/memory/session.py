@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from ..items import TResponseInputItem
-    from .settings import SessionSettings
+    from .session_settings import SessionSettings
 
 __all__ = [
     "OpenAIResponsesCompactionArgs",

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from ..coercion import as_settings
 from .session import SessionABC
-from .settings import SessionSettings, session_limit
+from .session_settings import SessionSettings, session_limit
 
 __all__ = ["SQLiteSession"]
 
@@ -119,7 +119,7 @@ class SQLiteSession(SessionABC):
         return await asyncio.to_thread(read)
 
     def _sql(self, rest: str) -> str:
-        return f"SELECT message_data FROM {self.messages_table} WHERE session_id = ? {rest}"
+        return f"SELECT message_data FROM {self.messages_table} WHERE session_id = ? {rest}"  # noqa: S608 -- the program's own names
 
     @staticmethod
     def _read(rows: Any) -> Iterator[Any]:
@@ -135,17 +135,17 @@ class SQLiteSession(SessionABC):
 
         def add() -> None:
             with self._held() as connection:
-                connection.execute(f"INSERT OR IGNORE INTO {self.sessions_table} (session_id) VALUES (?)", (self.session_id,))
+                connection.execute(f"INSERT OR IGNORE INTO {self.sessions_table} (session_id) VALUES (?)", (self.session_id,))  # noqa: S608
                 rows = [(self.session_id, json.dumps(item)) for item in items]
-                connection.executemany(f"INSERT INTO {self.messages_table} (session_id, message_data) VALUES (?, ?)", rows)
-                connection.execute(f"UPDATE {self.sessions_table} SET updated_at = CURRENT_TIMESTAMP WHERE session_id = ?", (self.session_id,))
+                connection.executemany(f"INSERT INTO {self.messages_table} (session_id, message_data) VALUES (?, ?)", rows)  # noqa: S608
+                connection.execute(f"UPDATE {self.sessions_table} SET updated_at = CURRENT_TIMESTAMP WHERE session_id = ?", (self.session_id,))  # noqa: S608
                 connection.commit()
 
         await _to_the_end(add)
 
     async def pop_item(self) -> Any | None:
         table = self.messages_table
-        last = f"DELETE FROM {table} WHERE id = (SELECT id FROM {table} WHERE session_id = ? ORDER BY id DESC LIMIT 1) RETURNING message_data"
+        last = f"DELETE FROM {table} WHERE id = (SELECT id FROM {table} WHERE session_id = ? ORDER BY id DESC LIMIT 1) RETURNING message_data"  # noqa: S608
 
         def pop() -> Any | None:
             with self._held() as connection:
@@ -163,7 +163,7 @@ class SQLiteSession(SessionABC):
         def clear() -> None:
             with self._held() as connection:
                 for table in (self.messages_table, self.sessions_table):
-                    connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (self.session_id,))
+                    connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (self.session_id,))  # noqa: S608 -- the program's own names
                 connection.commit()
 
         await _to_the_end(clear)

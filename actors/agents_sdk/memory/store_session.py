@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ....runtime.maybe_await import maybe_await
 from ..coercion import as_settings
 from .session import SessionABC
-from .settings import SessionSettings, session_limit
+from .session_settings import SessionSettings, session_limit
 
 if TYPE_CHECKING:
     from ....runtime.stores import Store

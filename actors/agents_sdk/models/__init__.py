@@ -5,6 +5,7 @@ Owns the interface of a model, those of OpenAI, and the way to understudy's own.
     interface       `Model`, `ModelProvider`, `ModelTracing`
     default_models  the model that agents have which name none
     settings        which client, key and API are used if nothing else is said
+    error_facts     what an error of a provider says
     attempts        calls that are made again
     tools           tools and handoffs, as the Responses API is told of them
     openai_responses `OpenAIResponsesModel`

@@ -164,7 +164,7 @@ def _backoff(attempt: int, given: Any) -> float:
     delay: float = min(first * (2.0 if settings.multiplier is None else settings.multiplier) ** max(attempt - 1, 0), most)
     if settings.jitter is False:
         return delay
-    return min(max(delay * (0.875 + random.random() * 0.25), 0.0), most)
+    return min(max(delay * (0.875 + random.random() * 0.25), 0.0), most)  # noqa: S311 -- so that clients do not come all at once
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

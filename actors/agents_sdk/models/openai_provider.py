@@ -52,10 +52,10 @@ class OpenAIProvider(ModelProvider):
         name = get_default_model() if model_name is None else model_name
         client = self._get_client()
         if not self._uses_responses:
-            from .openai_chatcompletions import OpenAIChatCompletionsModel
+            from .openai_chatcompletions import OpenAIChatCompletionsModel  # noqa: PLC0415 -- one of the two
 
             return OpenAIChatCompletionsModel(name, client)
-        from .openai_responses import OpenAIResponsesModel
+        from .openai_responses import OpenAIResponsesModel  # noqa: PLC0415 -- one of the two
 
         return OpenAIResponsesModel(name, client, model_is_explicit=model_name is not None)
 
@@ -63,7 +63,7 @@ class OpenAIProvider(ModelProvider):
         if self._client is None:
             self._client = defaults().client
         if self._client is None:
-            from openai import AsyncOpenAI
+            from openai import AsyncOpenAI  # noqa: PLC0415 -- it takes its time
 
             given: dict[str, Any] = {name: value for name, value in self._given.items() if value is not None}
             given.setdefault("api_key", defaults().key)

@@ -44,7 +44,7 @@ def client_for(given: Any) -> Any:
         return given
     if _defaults.client is not None:
         return _defaults.client
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI  # noqa: PLC0415 -- it takes its time
 
     return AsyncOpenAI() if _defaults.key is None else AsyncOpenAI(api_key=_defaults.key)
 
@@ -53,7 +53,7 @@ def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
     """The key that models use. No trace goes to OpenAI unless an exporter is set up: `use_for_tracing` is for that one."""
     _defaults.key = key
     if use_for_tracing:
-        from ..tracing import set_tracing_export_api_key
+        from ..tracing import set_tracing_export_api_key  # noqa: PLC0415 -- built on nothing of models
 
         set_tracing_export_api_key(key)
 
@@ -63,7 +63,7 @@ def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None
     _defaults.client = client
     key = getattr(client, "api_key", None)
     if use_for_tracing and isinstance(key, str):
-        from ..tracing import set_tracing_export_api_key
+        from ..tracing import set_tracing_export_api_key  # noqa: PLC0415 -- built on nothing of models
 
         set_tracing_export_api_key(key)
 
@@ -82,7 +82,7 @@ def set_default_openai_responses_transport(transport: Literal["http", "websocket
         msg = "Invalid OpenAI Responses transport. Expected one of: 'http', 'websocket'."
         raise ValueError(msg)
     if transport == "websocket":
-        from ..missing import refuse
+        from ..missing import refuse  # noqa: PLC0415 -- for those who ask for it
 
         refuse('set_default_openai_responses_transport("websocket")', 'leave it at "http"')
     _defaults.transport = transport
@@ -98,6 +98,6 @@ def set_default_openai_harness(harness_id: str | None) -> None:
     if harness_id is not None and not isinstance(harness_id, str):
         msg = "harness_id must be a string or None"
         raise UserError(msg)
-    from .openai_agent_registration import OpenAIAgentRegistrationConfig
+    from .openai_agent_registration import OpenAIAgentRegistrationConfig  # noqa: PLC0415 -- for those who use it
 
     _defaults.registration = None if harness_id is None else OpenAIAgentRegistrationConfig(harness_id)

@@ -74,16 +74,16 @@ def tool_params(tools: Sequence[Any], handoffs: Sequence[Any], *, model: str | N
         found.append(_param(tool, preview=_is_preview(model, choice)))
         if isinstance(tool, FileSearchTool) and tool.include_search_results:
             includes.append("file_search_call.results")
-    for one in handoffs:
-        found.append(
-            {
-                "type": "function",
-                "name": one.tool_name,
-                "parameters": one.input_json_schema,
-                "strict": one.strict_json_schema,
-                "description": one.tool_description,
-            }
-        )
+    found += [
+        {
+            "type": "function",
+            "name": one.tool_name,
+            "parameters": one.input_json_schema,
+            "strict": one.strict_json_schema,
+            "description": one.tool_description,
+        }
+        for one in handoffs
+    ]
     return found, includes
 
 

@@ -191,6 +191,6 @@ def _response(output: list[Any], message: Message | None) -> Response:
         parallel_tool_calls=False,
     )
     if message is not None:
-        object.__setattr__(response, "_understudy_usage", usage_of(message.usage))
+        object.__setattr__(response, "understudy_usage", usage_of(message.usage))
         object.__setattr__(response, "id", None)  # nothing is kept there under an id
     return response

@@ -13,16 +13,7 @@ only from those above it:
     conversation    what the provider keeps of a conversation, so that it is not sent again
     guardrails      guardrails at work
     model_call      one call of a model
-    reading_programs programs at the provider, and what they call
-    reading         what a reply asks for
-    approvals       calls that wait for a decision
-    function_call   one call of a function
-    functions       all calls of functions of one reply
-    shell_outputs   what shells have written
-    computer_actions what a model does with a computer
-    local_calls     calls of shells, editors, computers and custom tools
-    mcp_requests    requests of hosted MCP servers' tools
-    handing_over    a handoff
+    calls/          what a reply asks for, and the calls that are made for it
     blocked         what is kept of a final output that a guardrail has refused
     restoring       a run that goes on in another process
     ending          a final output

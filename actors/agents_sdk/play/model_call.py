@@ -49,7 +49,7 @@ def settings_of(run: LiveRun, agent: Any) -> ModelSettings:
     settings: ModelSettings = agent.model_settings
     config = run.config
     if config.model is not None:
-        from ..models.default_models import get_default_model_settings
+        from ..models.default_models import get_default_model_settings  # noqa: PLC0415 -- for those who replace the model
 
         implicit = get_default_model_settings(agent.model) if agent.model is None or isinstance(agent.model, str) else None
         if implicit is not None and settings == implicit:
@@ -126,7 +126,7 @@ class ModelCall:
         change = run.config.call_model_input_filter
         if change is None:
             return data
-        from ..tracing.errors import attach_error
+        from ..tracing.errors import attach_error  # noqa: PLC0415 -- few runs have a filter
 
         try:
             found = await maybe_await(change(CallModelData(ModelInputData(list(items), system), self._agent, run.context.context)))
@@ -164,7 +164,7 @@ class ModelCall:
         usage = counted(usage_of_response(response), attempts[0])
         raw = None
         if settings.preserve_raw_usage:
-            raw = getattr(response, "_understudy_raw_usage", None) or (response.usage.model_dump(mode="json", exclude_unset=True) if response.usage else None)
+            raw = getattr(response, "understudy_raw_usage", None) or (response.usage.model_dump(mode="json", exclude_unset=True) if response.usage else None)
         return ModelResponse(response.output, usage, response.id, getattr(response, "_request_id", None), raw)
 
 

@@ -70,9 +70,9 @@ def _live(door: AgentDoor) -> LiveRun | None:
 
 def _own_run(agent: Any, given: AgentInput, door: AgentDoor) -> LiveRun:
     """A run of an agent that plays among understudy's own."""
-    from ..run_config import RunConfig
-    from ..run_context import RunContextWrapper
-    from ..run_state import RunState
+    from ..run_config import RunConfig  # noqa: PLC0415 -- it brings OpenAI's client
+    from ..run_context import RunContextWrapper  # noqa: PLC0415 -- as above
+    from ..run_state import RunState  # noqa: PLC0415 -- as above
 
     state = RunState(RunContextWrapper(door.run.context), items_of_messages(given.messages), agent, None)
     return LiveRun(state, RunConfig())
@@ -284,7 +284,7 @@ class Player:
 
     async def _blocked(self, step: Step) -> bool:
         """A guardrail does not allow the final output: what tools have done is kept, and not what they have said. Returns whether there is such a thing."""
-        from .blocked import redacted
+        from .blocked import redacted  # noqa: PLC0415 -- few outputs are
 
         state = self._run.state
         kept = redacted(step)

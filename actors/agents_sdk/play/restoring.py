@@ -23,7 +23,7 @@ KEY: Final = "agents_sdk"
 
 def kept_input(state: Any) -> dict[str, Any]:
     """What a run was asked, as it is kept."""
-    from ..items.history import as_input
+    from ..items.history import as_input  # noqa: PLC0415 -- for runs that are kept
 
     asked = state.original_input
     return {
@@ -45,10 +45,10 @@ def restored_run(agent: Any, door: AgentDoor) -> LiveRun | None:
     kept = door.run.session.get(KEY)
     if not isinstance(kept, Mapping) or door.invocation.assignment.parent is not None:
         return None
-    from ..run_config import RunConfig
-    from ..run_context import RunContextWrapper
-    from ..run_state import RunState
-    from ..run_state.reading import state_of
+    from ..run_config import RunConfig  # noqa: PLC0415 -- for runs that are kept
+    from ..run_context import RunContextWrapper  # noqa: PLC0415 -- as above
+    from ..run_state import RunState  # noqa: PLC0415 -- as above
+    from ..run_state.reading import state_of  # noqa: PLC0415 -- as above
 
     context: Any = RunContextWrapper(door.run.context)
     if "state" in kept:

@@ -15,7 +15,7 @@ from ..exceptions import UserError
 from ..items.helpers import ItemHelpers
 from ..items.history import as_input, complete, deduplicated, fingerprint, run_items_to_input, without_reasoning_ids
 from ..memory.session import is_openai_conversation, sanitized_for_conversation
-from ..memory.settings import SessionSettings
+from ..memory.session_settings import SessionSettings
 from .live import LiveRun
 
 __all__ = ["check_session", "prepared_input", "rewind", "save_input", "save_items", "session_call"]

@@ -17,16 +17,16 @@ from ..items import ItemHelpers, MCPApprovalResponseItem, ModelResponse, ToolApp
 from ..run_context import AgentHookContext
 from ..tool_names import resolve_collisions, tool_lookup_key, trace_name
 from ..usage import deserialize_usage, serialize_usage
-from .approvals import formatted
+from .calls.approvals import formatted
+from .calls.functions import make_calls
+from .calls.handing_over import hand_over
+from .calls.local_calls import LocalCall
+from .calls.mcp_requests import answered_requests
+from .calls.reading import Reader, without_known
 from .ending import end_hooks, from_reply, from_tools, schema_of
-from .functions import make_calls
-from .handing_over import hand_over
 from .hooks import call_hooks
 from .live import LiveRun
-from .local_calls import LocalCall
-from .mcp_requests import answered_requests
 from .model_call import ModelCall
-from .reading import Reader, without_known
 from .recording import Recorder
 from .shown import show_items
 from .steps import Again, Asked, Final, Interrupted, Step

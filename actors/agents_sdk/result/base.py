@@ -67,7 +67,7 @@ class RunResultBase(abc.ABC):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
-        from pydantic_core import core_schema
+        from pydantic_core import core_schema  # noqa: PLC0415 -- for results within models
 
         return core_schema.is_instance_schema(cls)
 
@@ -138,7 +138,7 @@ class RunResultBase(abc.ABC):
         """The state from which the run goes on: decide about its interruptions, and give it to `Runner.run`."""
         state = self.state
         if state is None:
-            from ..run_state import RunState
+            from ..run_state import RunState  # noqa: PLC0415 -- for results that programs have made themselves
 
             state = RunState(self.context_wrapper, self.input, self.last_agent, getattr(self, "max_turns", 10))
             state.generated_items = list(self.new_items)

@@ -208,7 +208,7 @@ class RunState(Generic[TContext, TAgent]):
         self, *, context_serializer: Callable[[Any], Any] | None = None, strict_context: bool = False, include_tracing_api_key: bool = False
     ) -> dict[str, Any]:
         """The state as JSON, in the SDK's form."""
-        from .writing import state_data
+        from .writing import state_data  # noqa: PLC0415 -- built on states
 
         return state_data(self, context_serializer, strict=strict_context, with_key=include_tracing_api_key)
 
@@ -227,9 +227,9 @@ class RunState(Generic[TContext, TAgent]):
         strict_context: bool = False,
     ) -> RunState[Any, Any]:
         """The state of that JSON. Its agents are found from the first one."""
-        from .contexts import restored_context
-        from .reading import state_of
-        from .versions import check_version
+        from .contexts import restored_context  # noqa: PLC0415 -- for those who read one
+        from .reading import state_of  # noqa: PLC0415 -- built on states
+        from .versions import check_version  # noqa: PLC0415 -- for those who read one
 
         if not isinstance(state_json, dict):
             msg = "Run state JSON must be an object"

@@ -3,7 +3,7 @@
 Owns: `Manifest`. It must never make a file.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ __all__ = ["Manifest"]
 class Manifest(BaseModel):
     """The files and mounts of a sandbox, and its environment."""
 
-    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", arbitrary_types_allowed=True)
 
     version: int = 1
     root: str = "/workspace"

@@ -4,7 +4,7 @@ Owns: the descriptions of snapshots. It must never keep one.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,7 +16,7 @@ __all__ = ["LocalSnapshot", "LocalSnapshotSpec", "NoopSnapshot", "NoopSnapshotSp
 class SnapshotBase(BaseModel):
     """A snapshot."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str
     id: str = ""
@@ -38,7 +38,7 @@ class NoopSnapshot(SnapshotBase):
 class SnapshotSpec(BaseModel):
     """How snapshots are to be made."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str
 

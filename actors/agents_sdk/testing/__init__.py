@@ -5,13 +5,14 @@ Owns a model that answers by a script. Its files, each importing only from those
     model_script    the steps of a script
     scripted_events an answer as a stream of events
     model           `ScriptedModel`
+    sandbox         what is refused of sandboxes
 
 It must never call anything outside.
 """
 
-from ..missing import refuse
 from .model import ScriptedModel, assistant_message, function_call
 from .model_script import InvalidModelStep, ModelCall, ModelScriptError, ModelStep, ModelStepSpec, UnconsumedModelSteps, UnexpectedModelCall
+from .sandbox import scripted_sandbox_session
 
 __all__ = [
     "InvalidModelStep",
@@ -26,8 +27,3 @@ __all__ = [
     "function_call",
     "scripted_sandbox_session",
 ]
-
-
-def scripted_sandbox_session(steps: object = (), **options: object) -> object:
-    """Refused: there are no sandboxes here."""
-    refuse("testing.scripted_sandbox_session")

@@ -90,7 +90,7 @@ def events_of(step: ModelStep, *, with_raw_usage: bool) -> list[Any]:
     response = _response(step, output)
     begun = response.model_copy(update={"output": [], "status": "in_progress", "usage": None})
     if with_raw_usage and step.raw_usage is not None:
-        object.__setattr__(response, "_understudy_raw_usage", copy.deepcopy(step.raw_usage))
+        object.__setattr__(response, "understudy_raw_usage", copy.deepcopy(step.raw_usage))
     events = _Events()
     events.add(ResponseCreatedEvent, "response.created", response=copy.deepcopy(begun))
     events.add(ResponseInProgressEvent, "response.in_progress", response=copy.deepcopy(begun))
@@ -176,7 +176,7 @@ def _response(step: ModelStep, output: list[Any]) -> Response:
         status="completed",
         usage=_usage(step.usage),
     )
-    object.__setattr__(response, "_understudy_usage", step.usage)  # it may have counted more than one request
+    object.__setattr__(response, "understudy_usage", step.usage)  # it may have counted more than one request
     if step.response_id is None:
         object.__setattr__(response, "id", None)  # a model need not have ids, though OpenAI's always has
     if step.request_id is not None:

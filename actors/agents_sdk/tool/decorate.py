@@ -138,7 +138,7 @@ def function_tool(
             custom_data_extractor=custom_data_extractor,
             allowed_callers=allowed_callers,
             output_json_schema=output_schema,
-            _output_type_adapter=adapter,
+            output_type_adapter=adapter,
         )
 
     return decorate(func) if callable(func) else decorate
@@ -146,7 +146,7 @@ def function_tool(
 
 def wrapped_tool(invoker: Invoker, failure_error_function: Any, origin: ToolOrigin | None = None, **fields: Any) -> FunctionTool:
     """A tool that is called by that invoker."""
-    tool = FunctionTool(on_invoke_tool=invoker, _tool_origin=origin, **fields)
+    tool = FunctionTool(on_invoke_tool=invoker, origin=origin, **fields)
     return set_function_tool_failure_error_function(tool, failure_error_function)
 
 
@@ -213,7 +213,7 @@ def _typed_output(kind: Any, problem: str) -> tuple[dict[str, Any], TypeAdapter[
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema(mode="serialization")
         if not is_object_schema(schema):
-            raise UserError(problem)
+            raise UserError(problem)  # noqa: TRY301 -- as whatever else is wrong
         return ensure_strict_json_schema(copy_json_schema(schema)), adapter
     except Exception as error:
         raise UserError(problem) from error

@@ -102,17 +102,17 @@ class FunctionTool:
     custom_data_extractor: FunctionToolCustomDataExtractor | None = field(default=None, kw_only=True)
     allowed_callers: list[ToolCaller] | None = field(default=None, kw_only=True)
     output_json_schema: dict[str, Any] | None = field(default=None, kw_only=True)
-    _output_type_adapter: Any = field(default=None, kw_only=True, repr=False)
-    _failure_error_function: Any = field(default=None, kw_only=True, repr=False)
-    _use_default_failure_error_function: bool = field(default=True, kw_only=True, repr=False)
-    _is_agent_tool: bool = field(default=False, kw_only=True, repr=False)
-    _agent_tool_default_identity: tuple[str, str] | None = field(default=None, kw_only=True, repr=False)
-    _agent_instance: Any = field(default=None, kw_only=True, repr=False)
-    _tool_namespace: str | None = field(default=None, kw_only=True, repr=False)
-    _tool_namespace_description: str | None = field(default=None, kw_only=True, repr=False)
-    _mcp_title: str | None = field(default=None, kw_only=True, repr=False)
-    _tool_origin: ToolOrigin | None = field(default=None, kw_only=True, repr=False)
-    _emit_tool_origin: bool = field(default=True, kw_only=True, repr=False)
+    output_type_adapter: Any = field(default=None, kw_only=True, repr=False)
+    error_function: Any = field(default=None, kw_only=True, repr=False)
+    uses_default_error_function: bool = field(default=True, kw_only=True, repr=False)
+    is_agent_tool: bool = field(default=False, kw_only=True, repr=False)
+    default_identity: tuple[str, str] | None = field(default=None, kw_only=True, repr=False)
+    of_agent: Any = field(default=None, kw_only=True, repr=False)
+    namespace: str | None = field(default=None, kw_only=True, repr=False)
+    namespace_description: str | None = field(default=None, kw_only=True, repr=False)
+    mcp_title: str | None = field(default=None, kw_only=True, repr=False)
+    origin: ToolOrigin | None = field(default=None, kw_only=True, repr=False)
+    shows_origin: bool = field(default=True, kw_only=True, repr=False)
 
     __wrapped__ = _Wrapped()
 
@@ -120,11 +120,6 @@ class FunctionTool:
     def qualified_name(self) -> str:
         """The name with its namespace."""
         return qualified(self.name, namespace_of(self)) or self.name
-
-    @property
-    def namespace_description(self) -> str | None:
-        """What the model is told of its namespace."""
-        return self._tool_namespace_description
 
     def __post_init__(self) -> None:
         self.allowed_callers = checked_callers(self.allowed_callers, self.qualified_name)
@@ -173,9 +168,9 @@ class FunctionTool:
 
 def origin_of(tool: FunctionTool) -> ToolOrigin | None:
     """Where the tool comes from, as its items say it."""
-    if not tool._emit_tool_origin:
+    if not tool.shows_origin:
         return None
-    return tool._tool_origin or ToolOrigin(ToolOriginType.FUNCTION)
+    return tool.origin or ToolOrigin(ToolOriginType.FUNCTION)
 
 
 def checked_callers(callers: Any, tool_name: str) -> list[ToolCaller] | None:
@@ -239,6 +234,6 @@ def tool_namespace(*, name: str, description: str | None, tools: list[FunctionTo
     for tool in tools:
         check_namespace(tool.name, name.strip())
         twin = copy.copy(tool)
-        twin._tool_namespace, twin._tool_namespace_description = name.strip(), description.strip()
+        twin.namespace, twin.namespace_description = name.strip(), description.strip()
         found.append(twin)
     return found

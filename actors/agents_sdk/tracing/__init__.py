@@ -79,7 +79,7 @@ def set_tracing_disabled(disabled: bool) -> None:
 
 def set_tracing_export_api_key(api_key: str) -> None:
     """Send traces to OpenAI, with that key."""
-    from .processors import export_with_key
+    from .processors import export_with_key  # noqa: PLC0415 -- few programs send them anywhere
 
     export_with_key(api_key)
 
@@ -91,7 +91,7 @@ def flush_traces() -> None:
 
 def otel_processor(tracer: Any = None) -> TracingProcessor:
     """A processor that makes spans of OpenTelemetry, among those that understudy makes itself."""
-    from .processors import OtelProcessor
+    from .processors import OtelProcessor  # noqa: PLC0415 -- an extra
 
     return OtelProcessor(tracer)
 

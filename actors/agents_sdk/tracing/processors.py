@@ -31,7 +31,7 @@ class ConsoleSpanExporter(TracingExporter):
 
     def export(self, items: list[Trace | Span[Any]]) -> None:
         for item in items:
-            print(json.dumps(item.export(), default=str))
+            print(json.dumps(item.export(), default=str))  # noqa: T201 -- that is what it is for
 
 
 class BackendSpanExporter(TracingExporter):
@@ -71,10 +71,10 @@ class BackendSpanExporter(TracingExporter):
     def _send(self, key: str, data: list[dict[str, Any]]) -> None:
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", "OpenAI-Beta": "traces=v1"}
         headers |= {name: value for name, value in (("OpenAI-Organization", self._organization), ("OpenAI-Project", self._project)) if value}
-        request = urllib.request.Request(self._endpoint, json.dumps({"data": data}, default=str).encode(), headers)
+        request = urllib.request.Request(self._endpoint, json.dumps({"data": data}, default=str).encode(), headers)  # noqa: S310 -- the program's own
         for attempt in range(1, self._attempts + 1):
             try:
-                with urllib.request.urlopen(request, timeout=_TIMEOUT):
+                with urllib.request.urlopen(request, timeout=_TIMEOUT):  # noqa: S310 -- as above
                     return
             except OSError as error:
                 logger.warning("Traces could not be exported (attempt %d of %d): %s", attempt, self._attempts, error)
@@ -138,7 +138,7 @@ class OtelProcessor(TracingProcessor):
 
     def __init__(self, tracer: Any = None) -> None:
         try:
-            from opentelemetry import trace
+            from opentelemetry import trace  # noqa: PLC0415 -- an extra
         except ImportError as error:
             msg = "otel_processor() needs OpenTelemetry: install understudy[otel]."
             raise UsageError(msg) from error

@@ -1,30 +1,8 @@
 """Files and mounts of sandboxes.
 
-Owns their descriptions. It must never make a file or mount anything.
+Owns their descriptions: `base`. It must never make a file or mount anything.
 """
 
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
+from .base import BaseEntry, Mount, MountStrategyBase
 
 __all__ = ["BaseEntry", "Mount", "MountStrategyBase"]
-
-
-class BaseEntry(BaseModel):
-    """What is to be at a path."""
-
-    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
-
-
-class MountStrategyBase(BaseModel):
-    """How a mount is made."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str = ""
-
-
-class Mount(BaseEntry):
-    """A mount."""
-
-    mount_strategy: Any = None

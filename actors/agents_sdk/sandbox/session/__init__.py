@@ -1,6 +1,6 @@
 """Sessions of sandboxes.
 
-Owns the form of their state. It must never begin one.
+Owns the form of their state: `sandbox_session_state`. It must never begin one.
 """
 
 from .sandbox_session_state import SandboxSessionState

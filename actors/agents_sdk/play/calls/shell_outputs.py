@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..tool.local_tools import ShellCallOutcome, ShellCommandOutput
+from ...tool.local_tools import ShellCallOutcome, ShellCommandOutput
 
 __all__ = ["shell_entries", "truncated"]
 

@@ -21,9 +21,9 @@ from openai.types.responses.response_code_interpreter_tool_call import ResponseC
 from openai.types.responses.response_output_item import ImageGenerationCall, LocalShellCall, McpApprovalRequest, McpCall, McpListTools
 from openai.types.responses.response_reasoning_item import ResponseReasoningItem
 
-from ..exceptions import ModelBehaviorError
-from ..invocation import call_id_of, identity_of, output_identity
-from ..items import (
+from ...exceptions import ModelBehaviorError
+from ...invocation import call_id_of, identity_of, output_identity
+from ...items import (
     CompactionItem,
     HandoffCallItem,
     MCPApprovalRequestItem,
@@ -37,17 +37,17 @@ from ..items import (
     ToolSearchCallItem,
     ToolSearchOutputItem,
 )
-from ..items.run_items import without_creator
-from ..logger import logger
-from ..run_config import RunConfig
-from ..run_context.decisions import Decisions
-from ..tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, HostedMCPTool, LocalShellTool, ProgrammaticToolCallingTool, ShellTool
-from ..tool.decorate import wrapped_tool
-from ..tool.function import origin_of
-from ..tool_names import call_lookup_key, lookup_map, part, qualified, tool_lookup_key, trace_name
-from ..tracing.errors import attach_error
+from ...items.run_items import without_creator
+from ...logger import logger
+from ...run_config import RunConfig
+from ...run_context.decisions import Decisions
+from ...tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, HostedMCPTool, LocalShellTool, ProgrammaticToolCallingTool, ShellTool
+from ...tool.decorate import wrapped_tool
+from ...tool.function import origin_of
+from ...tool_names import call_lookup_key, lookup_map, part, qualified, tool_lookup_key, trace_name
+from ...tracing.errors import attach_error
+from ..steps import Asked, FunctionRun, HandoffRun, LocalRun, McpRequest, Unknown
 from .reading_programs import Programs
-from .steps import Asked, FunctionRun, HandoffRun, LocalRun, McpRequest, Unknown
 
 __all__ = ["Reader", "without_known"]
 
@@ -119,7 +119,7 @@ class Reader:
             asked.unknown.append(Unknown(call, shown))
             return
         self._allow(call, tool.allowed_callers, shown)
-        asked.items.append(ToolCallItem(self._agent, call, description=tool.description, title=tool._mcp_title, tool_origin=origin_of(tool)))
+        asked.items.append(ToolCallItem(self._agent, call, description=tool.description, title=tool.mcp_title, tool_origin=origin_of(tool)))
         asked.functions.append(FunctionRun(call, tool))
 
     def _allow(self, call: Any, callers: list[Any] | None, name: str) -> None:
@@ -224,7 +224,7 @@ class Reader:
 
     def _patch_of(self, call: Any, asked: Asked) -> None:
         """A patch that comes as a call of another kind."""
-        from .local_calls import patch_call
+        from .local_calls import patch_call  # noqa: PLC0415 -- it reads what is wanted
 
         text = "Model produced apply_patch call without an apply_patch tool."
         tool = self._known(ApplyPatchTool, "Apply patch tool not found", text, "apply_patch", asked)
@@ -236,14 +236,14 @@ class Reader:
 
 def _json_tool(name: str) -> FunctionTool:
     """What some gateways call in the place of an answer in a form: the arguments are the answer."""
-    from ..tool.decorate import Invoker
+    from ...tool.decorate import Invoker  # noqa: PLC0415 -- few models do
 
     async def call(_context: Any, text: str) -> Any:
-        import json
+        import json  # noqa: PLC0415 -- as above
 
         return json.loads(text)
 
-    return wrapped_tool(Invoker(call), None, name=name, description=name, params_json_schema={}, _emit_tool_origin=False)
+    return wrapped_tool(Invoker(call), None, name=name, description=name, params_json_schema={}, shows_origin=False)
 
 
 def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) -> None:

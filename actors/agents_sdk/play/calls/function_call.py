@@ -10,21 +10,21 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ....runtime.maybe_await import maybe_await
-from ..exceptions import AgentsException, ToolInputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered, UserError
-from ..items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
-from ..tool.calling import invoke_function_tool
-from ..tool.failure import is_from_program, maybe_invoke_function_tool_failure_error_function
-from ..tool.function import FunctionToolCustomDataContext, FunctionToolResult, origin_of
-from ..tool_context import ToolContext
-from ..tool_guardrails import ToolInputGuardrailData, ToolInputGuardrailResult, ToolOutputGuardrailData, ToolOutputGuardrailResult
-from ..tool_names import call_lookup_key, call_namespace, is_deferred, namespace_of, tool_lookup_key, trace_name
-from ..tracing.create import function_span
-from ..tracing.errors import attach_error, attach_to, tool_error_text
+from .....runtime.maybe_await import maybe_await
+from ...exceptions import AgentsException, ToolInputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered, UserError
+from ...items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
+from ...tool.calling import invoke_function_tool
+from ...tool.failure import is_from_program, maybe_invoke_function_tool_failure_error_function
+from ...tool.function import FunctionToolCustomDataContext, FunctionToolResult, origin_of
+from ...tool_context import ToolContext
+from ...tool_guardrails import ToolInputGuardrailData, ToolInputGuardrailResult, ToolOutputGuardrailData, ToolOutputGuardrailResult
+from ...tool_names import call_lookup_key, call_namespace, is_deferred, namespace_of, tool_lookup_key, trace_name
+from ...tracing.create import function_span
+from ...tracing.errors import attach_error, attach_to, tool_error_text
+from ..hooks import call_hooks
+from ..live import LiveRun
+from ..recording import Recorder
 from .approvals import error_output, parsed, rejected_function, rejection, status_of
-from .hooks import call_hooks
-from .live import LiveRun
-from .recording import Recorder
 
 __all__ = ["FunctionCall"]
 
@@ -200,7 +200,7 @@ class FunctionCall:
         if is_plain:
             raw = ItemHelpers.tool_call_output_item(call, error_output(call, output, tool.output_json_schema))
         else:
-            raw = ItemHelpers.tool_call_output_item(call, output, output_json_schema=tool.output_json_schema, output_type_adapter=tool._output_type_adapter)
+            raw = ItemHelpers.tool_call_output_item(call, output, output_json_schema=tool.output_json_schema, output_type_adapter=tool.output_type_adapter)
         return ToolCallOutputItem(self._agent, raw, output, tool_origin=origin_of(tool))
 
     async def _attach_data(self, context: ToolContext[Any], item: ToolCallOutputItem, output: Any) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 from openai.types.responses.response_output_item import LocalShellCall
 
-from ....runtime.maybe_await import maybe_await
-from ..editor import ApplyPatchOperation, ApplyPatchResult
-from ..exceptions import ModelBehaviorError, UserError
-from ..items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
-from ..logger import logger
-from ..tool import ApplyPatchTool, ComputerTool, CustomTool, LocalShellCommandRequest, LocalShellTool
-from ..tool.local_tools import (
+from .....runtime.maybe_await import maybe_await
+from ...editor import ApplyPatchOperation, ApplyPatchResult
+from ...exceptions import ModelBehaviorError, UserError
+from ...items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
+from ...logger import logger
+from ...tool import ApplyPatchTool, ComputerTool, CustomTool, LocalShellCommandRequest, LocalShellTool
+from ...tool.local_tools import (
     ApplyPatchToolCustomDataContext,
     ComputerToolCustomDataContext,
     ComputerToolSafetyCheckData,
@@ -30,14 +30,14 @@ from ..tool.local_tools import (
     ShellResult,
     resolve_computer,
 )
-from ..tool_context import ToolContext
-from ..tool_names import part
-from ..tracing.create import function_span
-from ..tracing.errors import attach_to, tool_error_text
+from ...tool_context import ToolContext
+from ...tool_names import part
+from ...tracing.create import function_span
+from ...tracing.errors import attach_to, tool_error_text
+from ..hooks import call_hooks
+from ..live import LiveRun
 from .approvals import rejection, status_of
 from .computer_actions import act
-from .hooks import call_hooks
-from .live import LiveRun
 from .shell_outputs import shell_entries, truncated
 
 __all__ = ["LocalCall", "patch_call"]

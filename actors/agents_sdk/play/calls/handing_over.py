@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....runtime.maybe_await import maybe_await
-from ..exceptions import UserError
-from ..handoffs import HandoffInputData
-from ..handoffs.history import nest_handoff_history
-from ..handoffs.owned import still_owned
-from ..items import HandoffOutputItem, ItemHelpers, ModelResponse, ToolCallOutputItem
-from ..logger import logger
-from ..tracing.create import handoff_span
-from ..tracing.errors import attach_to
-from ..tracing.span_data import HandoffSpanData
-from ..tracing.spans import NoOpSpan
-from .hooks import call_hooks
-from .live import LiveRun
-from .steps import Asked, HandOver, Step
+from .....runtime.maybe_await import maybe_await
+from ...exceptions import UserError
+from ...handoffs import HandoffInputData
+from ...handoffs.history import nest_handoff_history
+from ...handoffs.owned import still_owned
+from ...items import HandoffOutputItem, ItemHelpers, ModelResponse, ToolCallOutputItem
+from ...logger import logger
+from ...tracing.create import handoff_span
+from ...tracing.errors import attach_to
+from ...tracing.span_data import HandoffSpanData
+from ...tracing.spans import NoOpSpan
+from ..hooks import call_hooks
+from ..live import LiveRun
+from ..steps import Asked, HandOver, Step
 
 __all__ = ["hand_over"]
 

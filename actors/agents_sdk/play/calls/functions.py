@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..exceptions import ModelBehaviorError
-from ..logger import logger
-from ..tool import FunctionTool
-from ..tool.function import FunctionToolResult
+from ...exceptions import ModelBehaviorError
+from ...logger import logger
+from ...tool import FunctionTool
+from ...tool.function import FunctionToolResult
+from ..live import LiveRun
+from ..recording import Recorder
+from ..steps import FunctionRun
 from .function_call import FunctionCall
-from .live import LiveRun
-from .recording import Recorder
-from .steps import FunctionRun
 
 __all__ = ["make_calls"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ....runtime.maybe_await import maybe_await
-from ..exceptions import ModelBehaviorError
-from ..tool_names import part
+from .....runtime.maybe_await import maybe_await
+from ...exceptions import ModelBehaviorError
+from ...tool_names import part
 
 __all__ = ["act"]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from ..exceptions import ModelBehaviorError
-from ..items import ToolCallItem, ToolCallOutputItem
-from ..tool_names import part
-from ..tracing.errors import attach_error
-from .steps import Asked
+from ...exceptions import ModelBehaviorError
+from ...items import ToolCallItem, ToolCallOutputItem
+from ...tool_names import part
+from ...tracing.errors import attach_error
+from ..steps import Asked
 
 __all__ = ["Programs"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....runtime.maybe_await import maybe_await
-from ..items import MCPApprovalResponseItem, ToolApprovalItem
-from ..tool import MCPToolApprovalRequest
-from .live import LiveRun
-from .steps import McpRequest
+from .....runtime.maybe_await import maybe_await
+from ...items import MCPApprovalResponseItem, ToolApprovalItem
+from ...tool import MCPToolApprovalRequest
+from ..live import LiveRun
+from ..steps import McpRequest
 
 __all__ = ["answered_requests"]
 

@@ -9,14 +9,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ....runtime.maybe_await import maybe_await
-from ..exceptions import ModelBehaviorError, UserError
-from ..items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
-from ..logger import logger
-from ..run_config import ToolErrorFormatterArgs
-from ..tool.failure import is_from_program
-from ..tool.function import origin_of
-from .live import LiveRun
+from .....runtime.maybe_await import maybe_await
+from ...exceptions import ModelBehaviorError, UserError
+from ...items import ItemHelpers, ToolApprovalItem, ToolCallOutputItem
+from ...logger import logger
+from ...run_config import ToolErrorFormatterArgs
+from ...tool.failure import is_from_program
+from ...tool.function import origin_of
+from ..live import LiveRun
 
 __all__ = ["REJECTED", "error_output", "formatted", "needs_approval", "parsed", "rejected_function", "rejection", "status_of"]
 
