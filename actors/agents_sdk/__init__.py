@@ -147,7 +147,7 @@ _NAMES = {
 }
 _WHERE = _MappingProxyType({name: module for module, names in _NAMES.items() for name in names.split()})
 
-__all__ = sorted((name for name in _WHERE if name != "__version__"), key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+__all__ = [*sorted((name for name in _WHERE if name != "__version__"), key=lambda name: (not name.isupper(), not name[0].isupper(), name))]  # noqa: PLE0604 -- they are texts
 
 
 def __getattr__(name: str) -> _Any:

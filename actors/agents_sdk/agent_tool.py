@@ -75,7 +75,7 @@ def agent_as_tool(
     if parameters is not None or input_builder is not None:
         call.captures = True
         call.summary, call.schema = schema_summary(schema), schema if shown_schema else None
-    tool = wrapped_tool(
+    return wrapped_tool(
         Invoker(call),
         failure_error_function,
         ToolOrigin(ToolOriginType.AGENT_AS_TOOL, agent_name=agent.name, agent_tool_name=name),
@@ -88,7 +88,6 @@ def agent_as_tool(
         of_agent=agent,
         default_identity=None if tool_name else (agent.name, name),
     )
-    return tool
 
 
 class _AgentCall:

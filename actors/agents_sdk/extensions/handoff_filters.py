@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..handoffs import HandoffInputData
-from ..handoffs.history import default_handoff_history_mapper as default_handoff_history_mapper  # noqa: PLC0414 -- it is the SDK's place for it
-from ..handoffs.history import nest_handoff_history as nest_handoff_history  # noqa: PLC0414 -- as above
+from ..handoffs.history import default_handoff_history_mapper as default_handoff_history_mapper
+from ..handoffs.history import nest_handoff_history as nest_handoff_history
 
 __all__ = ["remove_all_tools"]
 

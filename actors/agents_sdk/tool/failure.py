@@ -65,15 +65,15 @@ def default_tool_timeout_error_message(*, tool_name: str, timeout_seconds: float
 def set_function_tool_failure_error_function(function_tool: FunctionTool, failure_error_function: Any = UNSET) -> FunctionTool:
     """Set which function makes the sentence: None for none, so that the exception ends the run."""
     is_default = failure_error_function is UNSET
-    function_tool.uses_default_error_function = is_default
-    function_tool.error_function = None if is_default else failure_error_function
+    function_tool._use_default_failure_error_function = is_default
+    function_tool._failure_error_function = None if is_default else failure_error_function
     return function_tool
 
 
 def resolve_function_tool_failure_error_function(function_tool: FunctionTool, context: RunContextWrapper[Any] | None = None) -> Any:
     """Which function makes the sentence; None for none."""
-    if not function_tool.uses_default_error_function:
-        return function_tool.error_function
+    if not function_tool._use_default_failure_error_function:
+        return function_tool._failure_error_function
     if function_tool.output_json_schema is not None and isinstance(context, ToolContext) and is_from_program(context.tool_call):
         return None
     from .. import tool as room  # noqa: PLC0415 -- programs replace it there
@@ -99,7 +99,7 @@ async def maybe_invoke_function_tool_failure_error_function(
     elif not isinstance(error, Exception):
         error = Exception(str(error) or type(error).__name__)
     said: str | None = await maybe_await(make(context, error))
-    if function_tool.uses_default_error_function and isinstance(context, ToolContext):
+    if function_tool._use_default_failure_error_function and isinstance(context, ToolContext):
         context.failure_reported = True
     return said
 

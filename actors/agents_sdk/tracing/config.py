@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
-from .config_type import TracingConfig as TracingConfig  # noqa: PLC0414 -- it is the SDK's place for it
+from .config_type import TracingConfig as TracingConfig
 from .provider import get_trace_provider
 from .traces import NoOpTrace, Trace, TraceImpl, TraceState, key_hash
 
