@@ -7,6 +7,8 @@ it may be run any number of times at once, in any number of trees.
 from __future__ import annotations
 
 import copy
+import difflib
+import inspect
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, Unpack
 
@@ -25,7 +27,7 @@ from ..runtime.errors import UsageError
 if TYPE_CHECKING:
     from .tools.tool import Tool
 
-__all__ = ["Agent", "AgentOptions", "set_sub_agents"]
+__all__ = ["Agent", "AgentOptions", "check_option_names", "set_sub_agents"]
 
 A = TypeVar("A", bound="Agent")
 
@@ -37,6 +39,17 @@ class AgentOptions(TypedDict, total=False):
     history: HistoryPolicy | HistoryRewriter | None
     hooks: AgentHooks | None
     on_failure: Restart | None
+
+
+def check_option_names(kind: type[Agent], options: Mapping[str, object]) -> None:
+    """Raise, if one of these options, which `kind` passes on to `Agent`, is none; and say which one is meant."""
+    for name in options:
+        if name not in AgentOptions.__annotations__:
+            known = [*inspect.signature(kind).parameters, *AgentOptions.__annotations__]
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(one for one in known if one != 'agent_options')}."
+            msg = f"{kind.__name__}() got an unexpected keyword argument {name!r}. {hint}"
+            raise TypeError(msg)
 
 
 class Agent:

@@ -21,7 +21,7 @@ from ..runtime.data.outcome import Outcome, joined
 from ..runtime.data.run_path import Path, as_path, extended
 from ..runtime.errors import UsageError
 from ..runtime.log import logger
-from .agent import Agent, AgentOptions
+from .agent import Agent, AgentOptions, check_option_names
 
 __all__ = ["Loop", "Parallel", "Sequential"]
 
@@ -41,6 +41,7 @@ class Sequential(_Workflow):
     interrupt_info: ClassVar[str | None] = "Sequential workflow interrupted"
 
     def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Unpack[AgentOptions]) -> None:
+        check_option_names(Sequential, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
@@ -67,6 +68,7 @@ class Loop(_Workflow):
     def __init__(
         self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Unpack[AgentOptions]
     ) -> None:
+        check_option_names(Loop, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_iterations < 0:
             msg = f"Loop {name!r}: max_iterations={max_iterations}: give the number of rounds, or 0 for no bound."
@@ -134,6 +136,7 @@ class Parallel(_Workflow):
         on_error: Literal["isolate", "cancel"] = "isolate",
         **agent_options: Unpack[AgentOptions],
     ) -> None:
+        check_option_names(Parallel, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_concurrency is not None and max_concurrency < 1:
             msg = f"Parallel {name!r}: max_concurrency={max_concurrency} would let nobody play; give 1 or more, or None for no bound."

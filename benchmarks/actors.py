@@ -1,8 +1,8 @@
 """The load benchmark of the actor runtime: against pykka, autogen-core and bare asyncio, in rounds that are interleaved.
 
-    python benchmarks/actors.py                 everything: a table, the budgets, a JSON file and a plot
-    python benchmarks/actors.py --quick         the same in small, to see that it works; its figures mean nothing
-    python benchmarks/actors.py --only ask      one measure (may be given several times)
+    python -m benchmarks actors                 everything: a table, the budgets, a JSON file and a plot
+    python -m benchmarks actors --quick         the same in small, to see that it works; its figures mean nothing
+    python -m benchmarks actors --only ask      one measure (may be given several times)
 
 README.md beside it says what the figures mean and how much of them is noise.
 """
@@ -18,20 +18,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+if not __package__:  # run by its path, as `python benchmarks/actors.py`: what is imported below is found beside this folder, not in it
+    sys.path[0] = str(Path(__file__).parents[1])
+
 try:
-    import contenders
     import psutil
-    from actors_page import draw_page
-    from budgets import actor_budgets
-    from contenders.base import Contender, Load
-    from idle import Idle, measure_idle
-    from machine import describe, placements
-    from measure import Entry, Series, interleave, stamp_cost
-    from report import Measure, amount, budget_table, duration, results_table, series_as_json, write_json
     from rich import box
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Table
+
+    from benchmarks import contenders
+    from benchmarks.contenders.base import Contender, Load
+    from benchmarks.lab.catalogue import RESULTS
+    from benchmarks.lab.machine import describe, placements
+    from benchmarks.lab.measure import Entry, Series, interleave, stamp_cost
+    from benchmarks.lab.report import Measure, amount, budget_table, duration, results_table, series_as_json, write_json
+    from benchmarks.of_actors.budgets import actor_budgets
+    from benchmarks.of_actors.idle import Idle, measure_idle
+    from benchmarks.of_actors.page import draw_page
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
 
@@ -90,7 +95,7 @@ def arguments() -> argparse.Namespace:
     if options.output is None:
         # So that a smoke test or a part does not overwrite the figures of the whole.
         name = "-".join(["actors", *(["quick"] if options.quick else []), *(options.only or ()), *(options.against or ())])
-        options.output = Path(__file__).parent / "results" / f"{name}.json"
+        options.output = RESULTS / f"{name}.json"
     if options.only and "memory" not in options.only:
         options.no_memory = True
     return options

@@ -1,8 +1,8 @@
 """The benchmark of agents and runs: against peers that are installed and a bare loop, in rounds that are interleaved.
 
-    python benchmarks/agents.py                 everything: tables, the budgets, a JSON file and a plot
-    python benchmarks/agents.py --quick         the same in small, to see that it works; its figures mean nothing
-    python benchmarks/agents.py --only W2 W6    some workloads, or measures by name
+    python -m benchmarks agents                 everything: tables, the budgets, a JSON file and a plot
+    python -m benchmarks agents --quick         the same in small, to see that it works; its figures mean nothing
+    python -m benchmarks agents --only W2 W6    some workloads, or measures by name
 
 README.md beside it says what the figures mean and how much of them is noise.
 """
@@ -19,20 +19,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+if not __package__:  # run by its path, as `python benchmarks/agents.py`: what is imported below is found beside this folder, not in it
+    sys.path[0] = str(Path(__file__).parents[1])
+
 try:
-    import contenders
-    from agents_budgets import Figures, agent_budgets
-    from agents_page import draw_page
-    from agents_tables import process_tables, waits_table
-    from contenders.agents_base import KEYS, REFERENCE, AgentContender, load_contender
-    from footprint import measure_definitions, measure_imports, measure_sessions
-    from http_turn import measure_http
-    from machine import describe, placements
-    from measure import Entry, interleave, stamp_cost
-    from report import Measure, budget_table, duration, results_table, series_as_json, write_json
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-    from workloads import FULL, IN_PROCESSES, MEASURES, PEERS_MODULES, QUICK, SIZES_FULL, SIZES_QUICK, WAITS
+
+    from benchmarks import contenders
+    from benchmarks.contenders.agents_base import KEYS, REFERENCE, AgentContender, load_contender
+    from benchmarks.http_turn import measure_http
+    from benchmarks.lab.catalogue import RESULTS
+    from benchmarks.lab.machine import describe, placements
+    from benchmarks.lab.measure import Entry, interleave, stamp_cost
+    from benchmarks.lab.report import Measure, budget_table, duration, results_table, series_as_json, write_json
+    from benchmarks.of_agents.budgets import Figures, agent_budgets
+    from benchmarks.of_agents.footprint import measure_definitions, measure_imports, measure_sessions
+    from benchmarks.of_agents.page import draw_page
+    from benchmarks.of_agents.tables import process_tables, waits_table
+    from benchmarks.of_agents.workloads import FULL, IN_PROCESSES, MEASURES, PEERS_MODULES, QUICK, SIZES_FULL, SIZES_QUICK, WAITS
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
 
@@ -63,7 +68,7 @@ def arguments() -> argparse.Namespace:
     if options.output is None:
         # So that a smoke test or a part does not overwrite the figures of the whole.
         name = "-".join(["agents", *(["quick"] if options.quick else []), *(options.only or ()), *(options.against or ())])
-        options.output = Path(__file__).parent / "results" / f"{name}.json"
+        options.output = RESULTS / f"{name}.json"
     return options
 
 

@@ -1,8 +1,8 @@
 """The cost of keeping runs, and the speed of getting them back: `durability="step"` against `"none"`, recovery, sessions that are woken.
 
-    python benchmarks/durable.py                         in memory and in SQLite; results/durable.json
-    python benchmarks/durable.py --quick                 the same in small, to see that it works; its figures mean nothing
-    python benchmarks/durable.py --redis URL --postgres DSN
+    python -m benchmarks durable                         in memory and in SQLite; results/durable.json
+    python -m benchmarks durable --quick                 the same in small, to see that it works; its figures mean nothing
+    python -m benchmarks durable --redis URL --postgres DSN
 
 README.md beside it says what the figures mean.
 """
@@ -24,13 +24,18 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Literal
 
+if not __package__:  # run by its path, as `python benchmarks/durable.py`: what is imported below is found beside this folder, not in it
+    sys.path[0] = str(Path(__file__).parents[1])
+
 try:
-    from machine import describe
-    from report import duration, rate, ratio, write_json
     from rich import box
     from rich.console import Console
     from rich.progress import track
     from rich.table import Table
+
+    from benchmarks.lab.catalogue import RESULTS
+    from benchmarks.lab.machine import describe
+    from benchmarks.lab.report import duration, rate, ratio, write_json
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
 
@@ -89,7 +94,7 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 7)
     if options.output is None:
-        options.output = Path(__file__).parent / "results" / ("durable-quick.json" if options.quick else "durable.json")
+        options.output = RESULTS / ("durable-quick.json" if options.quick else "durable.json")
     return options
 
 

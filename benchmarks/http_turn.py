@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
-from contenders.agents_base import ANSWER, QUESTION
-from measure import percentile
+from benchmarks.contenders.agents_base import ANSWER, QUESTION
+from benchmarks.lab.measure import percentile
 
 __all__ = ["HttpTurn", "measure_http"]
 

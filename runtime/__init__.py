@@ -6,7 +6,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     log, backoff                        the logger; delays between tries
     environment                         the variables, with those of a `.env` file
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
-    tracing, testing                    spans, if the program traces; the clock that tests move by hand
+    tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values
     models                              chat models behind one protocol
     codec                               bytes and back, for registered types only
@@ -18,6 +18,10 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     sessions                            one conversation over many runs: log, policy, turn
     run                                 one run: supervisor, casting, event log, cancelling, its front
     session, runner                     the two doors: `Session`, `Runner`
+    observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
+    testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
+    a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.
 """
@@ -26,13 +30,13 @@ import typing as _typing
 
 from .actor.actor import Actor, ThreadActor
 from .actor.envelope import MailboxSettings
+from .actor.extras.pool import ActorPool
+from .actor.extras.timers import TimerHandle, Timers
 from .actor.future import ActorFuture
 from .actor.messages import Failed, Stopped, Terminated
-from .actor.pool import ActorPool
 from .actor.ref import ActorRef
 from .actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Supervision
-from .actor.timers import TimerHandle, Timers
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
@@ -95,6 +99,8 @@ from .models import (
     ToolSpec,
     model_from_env,
 )
+from .run.map_progress import MapProgress
+from .run.mapping import MapResult, RunMap
 from .run.run import CancelHandle, Run
 from .runner import Runner
 from .session import Session
@@ -103,6 +109,7 @@ from .stores import JournalStore, MemoryStore, PostgresStore, RedisStore, SQLite
 from .system.system import ActorSystem
 
 __all__ = [
+    "EVENT_SCHEMA",
     "Action",
     "Actor",
     "ActorDeadError",
@@ -137,6 +144,7 @@ __all__ = [
     "Failed",
     "FailoverModel",
     "FilePart",
+    "Graph",
     "GuardrailTripped",
     "HandlerCancelled",
     "HandoffError",
@@ -150,6 +158,8 @@ __all__ = [
     "LimitedModel",
     "MailboxFull",
     "MailboxSettings",
+    "MapProgress",
+    "MapResult",
     "MaxIterationsExceeded",
     "MaxTransfersExceeded",
     "MemoryStore",
@@ -182,6 +192,7 @@ __all__ = [
     "RunContext",
     "RunHooks",
     "RunLost",
+    "RunMap",
     "RunResult",
     "RunStatus",
     "Runner",
@@ -221,20 +232,30 @@ __all__ = [
     "add_session_value",
     "add_session_values",
     "current_session",
+    "event_json",
     "get_session_value",
     "get_session_values",
+    "graph",
     "keep_last",
     "model_from_env",
     "register_type",
+    "sse",
     "summarize",
 ]
 
 __version__: str
 
-if not _typing.TYPE_CHECKING:  # a checker would take this for a module that has every name
+if _typing.TYPE_CHECKING:
+    from .observe import EVENT_SCHEMA, Graph, event_json, graph, sse
+else:  # a checker would take this for a module that has every name
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"))
 
-    def __getattr__(name: str) -> str:
-        """The version is looked up when a program asks for it, so that importing stays fast."""
+    def __getattr__(name: str) -> object:
+        """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""
+        if name in _LATER:
+            from . import observe  # noqa: PLC0415 -- most programs show nothing
+
+            return getattr(observe, name)
         if name != "__version__":
             msg = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(msg)

@@ -5,8 +5,9 @@ Owns: the tree of a definition, checked when the Runner is made, and the choice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
 from .actor.host import Host
 from .agent.history import HistoryPolicy, HistoryRewriter, check_history
@@ -14,21 +15,24 @@ from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
-from .codec.packing import pack
-from .data.agent_input import AgentInput
-from .data.chat import Message
+from .data.agent_input import AgentInput, as_messages
+from .data.chat import Message, new_id
 from .durability.answers import Answers
-from .durability.checkpoint import check_checkpoint_id
+from .durability.checkpoint import check_checkpoint_id, check_run_id
+from .durability.kept_outcome import seconds_kept
+from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.open_mark import UnfinishedRun
+from .durability.open_mark import UnfinishedRun, input_mark
 from .durability.persistence import RunPersistence
-from .durability.recovery import Recovery, Search, find_unfinished, retry_stuck, stuck_runs
+from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import logger
 from .run.event_log import EventLog
 from .run.following import Following
-from .run.opening import Beginning, BeginningOnce, Opening, Resuming
+from .run.map_progress import ProgressLike
+from .run.mapping import RunMap, map_of
+from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Resuming
 from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
@@ -43,7 +47,9 @@ from .system.system import ActorSystem
 if TYPE_CHECKING:
     from .run.run_options import RunOptions
 
-__all__ = ["Runner", "as_messages"]
+__all__ = ["Runner"]
+
+T = TypeVar("T")
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
 _NOT_KEPT: Final = "and its runs are kept nowhere: one that waits for an answer can never go on. Give the Runner a store: store=SQLiteStore('runs.db')."
@@ -93,9 +99,7 @@ class Runner:
             msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
             raise UsageError(msg)
         access = _access_of(store, durability)
-        if keep is not None and keep not in ("unfinished", "all") and not (isinstance(keep, int | float) and keep >= 0):
-            msg = f"Runner(keep={keep!r}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended."
-            raise UsageError(msg)
+        kept_for = seconds_kept(keep)
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -119,7 +123,9 @@ class Runner:
                 check(node)
             if (access is None or durability == "none") and (asking := getattr(node.agent, "asks_approval", ())):
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
-        self._keep = None if keep == "all" else 0.0 if keep is None or isinstance(keep, str) else float(keep)
+        if access is not None and durability != "none":
+            check_run_id(new_id(), self._tree.name)
+        self._keep = kept_for
         settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
         self._access = access
         self._factory = RunFactory(self._tree, system, access, settings)
@@ -156,7 +162,7 @@ class Runner:
         `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
         ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
         """
-        own = self._factory.context(session_id, session_values, options, context, _checked_id(run_id))
+        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def _begin(
@@ -175,23 +181,45 @@ class Runner:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
-        if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
-            keep = max(keep, _KEPT_AT_LEAST)
-        persistence = self._persistence(context, checkpoint_id, keep, _input_mark(given) if is_named else None)
+        persistence: RunPersistence | None = None
+        if self._access is not None or checkpoint_id is not None:
+            keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
+            if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+                keep = max(keep, _KEPT_AT_LEAST)
+            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
                 msg = f"run(run_id={context.run_id!r}): that a run is begun once is kept in a store: give the Runner one, and durability='step' or 'interrupt'."
                 raise UsageError(msg)
             persistence.access.require_fences("run(run_id=...)")
-            opening = BeginningOnce()
+            opening = BeginningOnce(self._tree)
         elif turn is not None or (persistence is not None and (persistence.journal is not None or persistence.keeps_outcome)):
             opening = Beginning()
         return self._factory.make(context, given, persistence, opening, timeout, turn, self._on_leave(detached=detached))
 
     def _on_leave(self, *, detached: bool) -> OnLeave:
         return OnLeave.STAYS if detached else OnLeave.RESTS if self.durability == "step" else OnLeave.CANCELS
+
+    def map(
+        self,
+        inputs: Iterable[T] | AsyncIterable[T],
+        *,
+        ask: Callable[[T], str | Message | Sequence[Message]] | None = None,
+        key: Callable[[T], str] | None = None,
+        concurrency: int = 50,
+        progress: ProgressLike = True,
+        on_error: Literal["collect", "raise"] = "collect",
+        order: Literal["completion", "input"] = "completion",
+        **run_options: Unpack[RunOptions],
+    ) -> RunMap[T]:
+        """Run over many inputs, `concurrency` of them at once: `async for result in runner.map(documents, key=lambda document: document.id): ...`.
+
+        Each input is what a run is asked, unless `ask` makes that of it. `key` gives each run its `run_id`: after Ctrl-C or a crash, a second call takes
+        what is done from the store, and does the rest. A run that fails is a result like others (`"collect"`), or ends all (`"raise"`). Results come as runs
+        end, or in the order of the inputs. Progress is a bar, where the package rich is installed and there is a terminal, or told to a function.
+        """
+        return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system)
 
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
@@ -225,7 +253,7 @@ class Runner:
         detached: bool = False,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, _checked_id(run_id))
+        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
         return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
 
     def resume(
@@ -265,7 +293,10 @@ class Runner:
 
         Its events come from the store, those behind number `after`. Leaving, or cancelling what this returns, ends the looking, and not the run.
         """
-        check_checkpoint_id(run_id, "run_id")
+        check_run_id(run_id, self._tree.name)
+        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
+            msg = f"attach(after={after!r}): give the number of the last event that you have, or 0."
+            raise UsageError(msg)
         opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
         return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
 
@@ -275,20 +306,25 @@ class Runner:
         """Continue every run of this agent in the store that is not finished and that no living process works on: after a crash, or after a drain.
 
         Each is continued once, however many processes call this at the same time; those that have ended the fewest processes come first, `limit` of them at
-        most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life. `where` chooses
+        most. One that has ended its process `max_attempts` times is set aside, with the status `stuck`: `retry(run_id)` gives it another life; those that may
+        lose no process more are taken one after the other, so that none is lost with another one. `where` chooses
         by what the store says of a run: its `id`, `session_id`, `version`. Of those that are found, `concurrency` at most are at work at once. Interrupted runs
         wait for their answers, and are not among them.
         """
         for name, number in (("max_attempts", max_attempts), ("limit", limit), ("concurrency", concurrency)):
-            if number is not None and (not isinstance(number, int) or number < 1):
+            if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
                 msg = f"recover({name}={number!r}): give 1 or more."
                 raise UsageError(msg)
+        if where is not None and not callable(where):
+            msg = f"recover(where={where!r}): give a function of what the store says of a run, that returns whether it is wanted."
+            raise UsageError(msg)
         access, system = self._fenced("recover()"), self._factory.choose_system()
         search = Search(max_attempts, limit, where)
 
         async def continue_all() -> list[Run]:
             found = await find_unfinished(access, self._tree, system, search)
-            runs = [self._continued(recovery, start=False) for recovery in found]
+            runs = [self._continued(taken.persistence, Resuming(taken.persistence, None, taken.image), start=False) for taken in found.taken]
+            runs += [self._continued_alone(access, run, system, max_attempts) for run in found.last_lives]
             start_at_most(runs, concurrency)
             return runs
 
@@ -296,10 +332,12 @@ class Runner:
 
     async def retry(self, run_id: str) -> Run:
         """Give a run that was set aside another life: it is continued, and counts as never having ended a process."""
+        check_run_id(run_id, self._tree.name)
         access, system = self._fenced("retry()"), self._factory.choose_system()
 
         async def continue_it() -> Run:
-            return self._continued(await retry_stuck(access, self._tree, system, run_id))
+            taken = await retry_stuck(access, self._tree, system, run_id)
+            return self._continued(taken.persistence, Resuming(taken.persistence, None, taken.image))
 
         return await LoopDoor(system, "retry()").call(continue_it)
 
@@ -307,12 +345,16 @@ class Runner:
         """The runs of this agent that were set aside, because each has ended its process too often."""
         return await stuck_runs(self._fenced("stuck()"), self._tree.name)
 
-    def _continued(self, recovery: Recovery, *, start: bool = True) -> Run:
+    def _continued(self, persistence: RunPersistence, opening: Opening, *, start: bool = True) -> Run:
         """A run that is continued, on the loop of the system in which it is to live."""
-        persistence, image = recovery
         context = self._factory.context(None, None, None, run_id=persistence.run_id)
-        opening, on_leave = Resuming(persistence, None, image), self._on_leave(detached=False)
-        return self._factory.make(context, _NO_INPUT, persistence, opening, None, on_leave=on_leave, start=start)
+        return self._factory.make(context, _NO_INPUT, persistence, opening, None, on_leave=self._on_leave(detached=False), start=start)
+
+    def _continued_alone(self, access: StoreAccess, run: UnfinishedRun, system: Host, max_attempts: int) -> Run:
+        """One that is on its last life: it is taken when its turn has come."""
+        made = self._continued(RunPersistence(access, self._tree, run), RecoveringAlone(self._tree, max_attempts), start=False)
+        made.when_finished(partial(last_lives_of(system, access).leave, run.id))
+        return made
 
     def recover_every(self, seconds: float, **search: Unpack[SearchOptions]) -> RecoveryLoop:
         """Call `recover` again and again, for a service: `async with runner.recover_every(30): ...`, or keep what it returns, and `stop()` it.
@@ -322,6 +364,9 @@ class Runner:
         return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
 
     # --- making ---
+
+    def _checked_id(self, run_id: str) -> str:
+        return check_run_id(run_id, self._tree.name)
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:
@@ -353,31 +398,3 @@ def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
             raise UsageError(msg)
         access.require_fences("Runner(durability='step')")
     return access
-
-
-def _checked_id(run_id: str | None) -> str | None:
-    return None if run_id is None else check_checkpoint_id(run_id, "run_id")
-
-
-def _input_mark(given: AgentInput) -> str:
-    """What tells this input from another one."""
-    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
-
-    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
-    return sha256(pack(said)).hexdigest()[:32]
-
-
-def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]:
-    """What was given as messages, as a tuple of them."""
-    if type(given) is tuple and len(given) == 1 and type(given[0]) is Message:
-        return given
-    if isinstance(given, str):
-        return (Message("user", given),)
-    if isinstance(given, Message):
-        return (given,)
-    messages = tuple(given) if isinstance(given, Iterable) else (given,)
-    for message in messages:
-        if not isinstance(message, Message):
-            msg = f"messages: {message!r} is no Message. Write Message.user('...'), or give a plain text."
-            raise UsageError(msg)
-    return messages

@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import functools
 import importlib
 import json
 import pkgutil
@@ -19,7 +20,7 @@ ROOMS = ("actors", "runtime")
 # plain modules at the top of its package; `runtime/` as a whole is below `actors/`.
 ORDER = {
     "runtime": {
-        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing", "testing"),
+        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "quick_init", "tracing"),
         "data": (),
         "models": (),
         "codec": (),
@@ -31,12 +32,17 @@ ORDER = {
         "sessions": (),
         "run": (),
         "(front)": ("session", "runner"),
+        "observe": (),
+        "testing": (),
+        "a2a": (),
+        "cli": (),
     },
     "actors": {
         "tools": (),
         "(agents)": ("agent", "workflow", "guardrail", "middleware"),
         "handoffs": (),
         "chat_agent": (),
+        "remote": (),
         "prebuilt": (),
         "agents_sdk": (),
         "swarm": (),
@@ -62,6 +68,7 @@ def module_of(path):
     return ".".join(["understudy", *parts]).removesuffix(".__init__")
 
 
+@functools.cache
 def parse(path):
     return ast.parse(path.read_text(), name_of(path))
 
@@ -240,7 +247,7 @@ def test_every_package_is_a_map_of_its_files(folder):
     assert here - set(listed) == set()
     docstring = ast.get_docstring(parse(folder / "__init__.py"))
     assert "must never" in docstring
-    assert len(here) <= MOST_FILES
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
 
 
 def imported_by(name):

@@ -41,11 +41,14 @@ STATE = {
         "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
     },
+    "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
+    "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {"logger": "loggers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
         "fcntl": "a module, or None",
     },
+    "runtime.testing.tool_contexts": {"_makers": "`understudy.actors` says, when it is imported, how a context for tools is made"},
     "runtime.system.process_end": {"_workers": "threads that are to end before the interpreter does"},
     "runtime.system.fork": {
         "_systems": "a fork concerns all systems; weak",
@@ -57,6 +60,11 @@ STATE = {
 CONSTANTS = {
     "actors.chat_agent.chat_model_agent": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "actors.handoffs.transfer": {"exit_tool": "a Tool refuses to be changed", "transfer_tool": "a Tool refuses to be changed"},
+    "runtime.testing.plugin": dict.fromkeys(("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"),
+    "runtime.observe.event_json": dict.fromkeys(
+        ("EVENT_SCHEMA", "_CALL", "_NUMBER", "_MAYBE_TEXT", "_PART", "_STEP", "_TEXT", "_USAGE"), "a schema, which is only read"
+    ),
+    "runtime.observe.svg": dict.fromkeys(("_DARK", "_LIGHT"), "colours, which are only read"),
     "actors.prebuilt.plan_execute": {"_PLAN": "a schema, which is only sent", "_RESPOND": "a schema, which is only sent"},
     "runtime.agent.run_messages": {"LOST": "a message is not changed after it was made"},
     "runtime.agent.session_values": {"_OUTSIDE": "it refuses to take values"},

@@ -24,9 +24,14 @@ CLASSES = [
     *("OpenAIChatModel", "OpenAIResponsesModel", "MemoryStore", "SQLiteStore", "RedisStore", "PostgresStore"),
     *("Agent", "ChatModelAgent", "Sequential", "Loop", "Parallel", "Supervisor", "PlanExecute", "DeterministicTransfer"),
 ]
-METHODS = ["Runner.run", "Runner.resume", "Runner.session", "Runner.recover", "Runner.attach", "ActorSystem.spawn", "ActorSystem.spawn_pool"]
+METHODS = ["Runner.run", "Runner.resume", "Runner.session", "Runner.recover", "Runner.attach", "Runner.map", "ActorSystem.spawn", "ActorSystem.spawn_pool"]
 FUNCTIONS = ["tool", "handoff", "make_planner", "make_executor", "make_replanner"]
-PACKED = {"agent_options": "Agent", "settings": "ModelSettings", "options": "ChatModelAgent"}  # taken by `**`: where they are documented
+PACKED = {
+    "agent_options": "Agent",
+    "settings": "ModelSettings",
+    "options": "ChatModelAgent",
+    "run_options": "Runnerrun",
+}  # taken by `**`: where they are documented
 NOT_OPTIONS = {"self", "cls", "args", "kwargs"}
 
 

@@ -23,7 +23,7 @@ from ...runtime.run.run_options import RunOptions
 from ...runtime.runner import Runner
 from ...runtime.stores import Store
 from ...runtime.system.system import ActorSystem
-from ..agent import Agent, AgentOptions
+from ..agent import Agent, AgentOptions, check_option_names
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
 from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff, as_handoff
@@ -36,6 +36,12 @@ from .setup import MessageModifier, Setup
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
 _DEFAULT_SETTINGS: Final = ModelSettings()
+_LISTED: Final = {"tools": "tools", "middleware": "Middleware"}
+_CALLED_WITH: Final = {
+    "unknown_tool": "name and arguments",
+    "make_model_input": "instruction, input and context",
+    "message_modifier": "context and messages",
+}
 
 
 class _RunnerOptions(TypedDict, total=False):
@@ -68,6 +74,8 @@ class ChatModelAgent(Agent):
     recorded.
     """
 
+    _runner: Runner | None = None  # of `generate` and `stream`, made when it is first used
+
     def __init__(
         self,
         *,
@@ -98,15 +106,13 @@ class ChatModelAgent(Agent):
         model_settings: ModelSettings | None = None,
         **agent_options: Unpack[AgentOptions],
     ) -> None:
+        check_option_names(ChatModelAgent, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
-        _check(name, "tools", "a list of tools", isinstance(tools, Iterable) and not isinstance(tools, str), tools)
-        _check(name, "middleware", "a list of Middleware", isinstance(middleware, Iterable), middleware)
+        _check_iterables(name, tools=tools, middleware=middleware)
+        _check_functions(name, unknown_tool=unknown_tool, make_model_input=make_model_input, message_modifier=message_modifier)
         _check(name, "max_iterations", "a whole number, 1 or more", isinstance(max_iterations, int) and max_iterations >= 1, max_iterations)
         _check(name, "instruction", "a text, or a function of the context", isinstance(instruction, str) or callable(instruction), instruction)
         _check(name, "output_key", "a text", output_key is None or isinstance(output_key, str), output_key)
-        _check(name, "unknown_tool", "a function of name and arguments", unknown_tool is None or callable(unknown_tool), unknown_tool)
-        _check(name, "make_model_input", "a function", make_model_input is None or callable(make_model_input), make_model_input)
-        _check(name, "message_modifier", "a function of context and messages", message_modifier is None or callable(message_modifier), message_modifier)
         _check(name, "model_settings", "ModelSettings", model_settings is None or isinstance(model_settings, ModelSettings), model_settings)
         _check(name, "return_directly", "names of tools", isinstance(return_directly, Collection), return_directly)
         _check(name, "on_tool_error", "'report' or 'raise'", on_tool_error in ("report", "raise"), on_tool_error)
@@ -130,7 +136,6 @@ class ChatModelAgent(Agent):
         self.output_guardrails = as_guardrails(output_guardrails, OutputGuardrail, name)
         self._take_handoffs(handoffs, multiple_handoffs, nests=nest_handoff_history)
         self.model_settings = model_settings or _DEFAULT_SETTINGS
-        self._runner: Runner | None = None
 
     def _twin(self) -> Self:
         twin = super()._twin()
@@ -197,7 +202,7 @@ class ChatModelAgent(Agent):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)
-        return React(self, self.setup(door.node), input, context, door).play()
+        return React(self, self.setup(door.node), input, context, door)
 
     # --- without a Runner ---
 
@@ -255,6 +260,16 @@ def _check(name: str, parameter: str, wanted: str, good: bool, given: object) ->
     if not good:
         msg = f"agent {name!r}: {parameter}={given!r}: give {wanted}."
         raise UsageError(msg, agent=name)
+
+
+def _check_iterables(name: str, **given: object) -> None:
+    for parameter, value in given.items():
+        _check(name, parameter, f"a list of {_LISTED[parameter]}", isinstance(value, Iterable) and not isinstance(value, str), value)
+
+
+def _check_functions(name: str, **given: object) -> None:
+    for parameter, value in given.items():
+        _check(name, parameter, f"a function of {_CALLED_WITH[parameter]}", value is None or callable(value), value)
 
 
 def as_model(model: ChatModel | str | None, name: str) -> ChatModel:

@@ -14,6 +14,18 @@ those above it:
     tool            what an agent can call; a plain def in a worker thread, from `runtime/system/`
     tool_result     what the model is told of a result
     approval        calls that need an approval first
+    standalone      a context for a tool that is called by a test
 
 It must never decide which tools are called, or in which order: that is `chat_agent/`.
 """
+
+from ...runtime.testing.tool_contexts import provide_tool_contexts as _provide
+
+
+def _tool_context(**given: object) -> object:
+    from .standalone import tool_context  # noqa: PLC0415 -- for tests only
+
+    return tool_context(**given)  # type: ignore[arg-type]  # what `runtime.testing.tool_context` was given
+
+
+_provide(_tool_context)

@@ -18,7 +18,7 @@ import asyncio
 import importlib
 from collections.abc import Callable
 
-from contenders.base import Contender
+from benchmarks.contenders.base import Contender
 
 __all__ = ["KEYS", "REFERENCE", "load", "loop_factory"]
 
@@ -50,5 +50,5 @@ def loop_factory(*, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | N
 def load(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> Contender:
     """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
     module, name = _WHERE[key]
-    contender: Contender = getattr(importlib.import_module(f"contenders.{module}"), name)(loop_factory)
+    contender: Contender = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), name)(loop_factory)
     return contender

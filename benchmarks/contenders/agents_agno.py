@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,13 +14,14 @@ from agno.db.in_memory import InMemoryDb
 from agno.db.sqlite import SqliteDb
 from agno.models.base import Model
 from agno.models.response import ModelResponse
+from agno.team import Team, TeamMode
 from agno.tools import tool
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
 
 __all__ = ["Agno"]
 
-NO_TRANSFER = "a Team delegates; no agent takes over"
+NO_RELAY = "a Team delegates: no agent takes over, or hands back"
 
 
 @tool
@@ -90,6 +92,14 @@ class CallsTool(Instant):
         return ModelResponse(role="assistant", tool_calls=[call])
 
 
+class Routes(Instant):
+    async def reply(self, messages: list[Any]) -> ModelResponse:
+        del messages
+        arguments = json.dumps({"member_id": "b", "task": QUESTION})
+        call = {"id": "call_1", "type": "function", "function": {"name": "delegate_task_to_member", "arguments": arguments}}
+        return ModelResponse(role="assistant", tool_calls=[call])
+
+
 class Sleeping(Instant):
     def __init__(self, seconds: float, on_call: Callable[[], object]) -> None:
         super().__init__()
@@ -110,8 +120,9 @@ class Agno(AgentContender):
     title = "agno"
     what = "Agent.arun, telemetry off, no database"
     distribution = "agno"
-    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfer", "transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_TRANSFER)
+    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_RELAY)
     differs: ClassVar[dict[str, str]] = {
+        "transfer": "a Team whose leader routes, and whose member's answer is its own",
         "in_sequence": "ten runs, one after the other, without its Workflow",
         "in_parallel": "a hundred runs, gathered, without its Workflow",
     }
@@ -122,6 +133,9 @@ class Agno(AgentContender):
     def once(self, what: What) -> Once:
         if what == "turn":
             return _once(Agent(name="a", model=INSTANT, telemetry=False))
+        if what == "transfer":
+            member = Agent(name="b", id="b", model=INSTANT, telemetry=False)
+            return _once(Team(name="a", members=[member], model=Routes(), mode=TeamMode.route, telemetry=False))
         if what == "giving_way":
             return _once(Agent(name="a", model=GivingWay(), telemetry=False))
         return _once(Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking], telemetry=False))
@@ -141,6 +155,18 @@ class Agno(AgentContender):
 
         return once, getattr(db, "close", _nothing)
 
+    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        from agno.models.openai import OpenAIChat
+        from openai import AsyncOpenAI
+
+        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)  # what it makes itself, but one that can be closed
+        agent = Agent(name="a", instructions="Be brief.", model=OpenAIChat(id=MODEL_NAME, async_client=client), telemetry=False)
+
+        async def streamed() -> str:
+            return "".join([event.content async for event in agent.arun(QUESTION, stream=True) if event.event == "RunContent"])
+
+        return (streamed if streaming else _once(agent)), client.close
+
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         agent = Agent(name="a", model=Sleeping(seconds, on_call), telemetry=False)
 
@@ -150,7 +176,7 @@ class Agno(AgentContender):
         return once
 
 
-def _once(agent: Agent) -> Once:
+def _once(agent: Agent | Team) -> Once:
     async def once() -> str:
         return str((await agent.arun(QUESTION)).content)
 

@@ -7,19 +7,21 @@ before. Runs that live at once have an agent each.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ClassVar
 
 from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import TextMessageTermination
+from autogen_agentchat.teams import Swarm
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import FunctionTool
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
 
 __all__ = ["AutogenAgentChat"]
 
-NO_TRANSFER = "needs a team (Swarm), not measured"
+NOT_MEASURED = "not measured: a team, as W4"
 RESET = "the time includes resetting the agent, because it keeps its conversation"
 OWN_AGENT = "the time includes making an agent, because it keeps its conversation"
 
@@ -81,6 +83,13 @@ class CallsTool(Instant):
         return CreateResult(finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False)
 
 
+class HandsOver(Instant):
+    async def reply(self, messages: Sequence[Any]) -> CreateResult:
+        del messages
+        calls = [FunctionCall(id="call_1", name="transfer_to_b", arguments="{}")]
+        return CreateResult(finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False)
+
+
 class Sleeping(Instant):
     def __init__(self, seconds: float, on_call: Callable[[], object]) -> None:
         self.seconds = seconds
@@ -103,12 +112,13 @@ class AutogenAgentChat(AgentContender):
     cannot: ClassVar[dict[str, str]] = {
         "resumes_memory": "a tool cannot be made to wait",
         "resumes_sqlite": "a tool cannot be made to wait",
-        **dict.fromkeys(("transfer", "transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_TRANSFER),
+        **dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED),
         "tool_thread": "as the async one, in an executor; not measured",
     }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("turn", "tool"), RESET),
-        **dict.fromkeys(("turns_at_once", "turns_alive"), OWN_AGENT),
+        "transfer": "a team (Swarm), which is reset before each run, because it keeps its conversation",
+        **dict.fromkeys(("turns_at_once", "turns_alive", "http_whole", "http_stream"), OWN_AGENT),
         "in_sequence": "ten runs, one after the other, without its teams",
         "in_parallel": "a hundred runs, gathered, without its teams",
     }
@@ -123,6 +133,8 @@ class AutogenAgentChat(AgentContender):
         return lambda: _run(model, tools)
 
     def once_alone(self, what: What) -> Once:
+        if what == "transfer":
+            return _team()
         agent = _agent(INSTANT if what == "turn" else CallsTool(), [TOOL] if what == "tool" else [])
 
         async def once() -> str:
@@ -131,6 +143,20 @@ class AutogenAgentChat(AgentContender):
 
         return once
 
+    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+        client = OpenAIChatCompletionClient(model=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0)
+
+        async def once() -> str:
+            agent = AssistantAgent("a", client, system_message="Be brief.", model_client_stream=streaming)
+            if not streaming:
+                return await _answer(agent)
+            events = [event async for event in agent.run_stream(task=QUESTION)]
+            return str(events[-1].messages[-1].content)  # type: ignore[union-attr]
+
+        return once, client.close
+
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         model = Sleeping(seconds, on_call)
         return lambda _number: _run(model, [])
@@ -138,6 +164,18 @@ class AutogenAgentChat(AgentContender):
 
 def _agent(model: ChatCompletionClient, tools: list[Any]) -> AssistantAgent:
     return AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True) if tools else AssistantAgent("a", model)
+
+
+def _team() -> Once:
+    first = AssistantAgent("a", HandsOver(), handoffs=["b"])
+    team = Swarm([first, AssistantAgent("b", INSTANT)], termination_condition=TextMessageTermination("b"))
+
+    async def once() -> str:
+        await team.reset()
+        result = await team.run(task=QUESTION)
+        return str(result.messages[-1].content)  # type: ignore[union-attr]
+
+    return once
 
 
 async def _run(model: ChatCompletionClient, tools: list[Any]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import platform
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar
 
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
 
 __all__ = ["BareLoop"]
 
@@ -75,7 +75,9 @@ class BareLoop(AgentContender):
         "define_own": NO_DEFINITION,
         "resumes_memory": "it cannot wait",
         "resumes_sqlite": "it cannot wait",
+        "imports": "there is nothing to import",
     }
+    differs: ClassVar[dict[str, str]] = dict.fromkeys(("http_whole", "http_stream"), "the openai client alone")
 
     @classmethod
     def version(cls) -> str:
@@ -121,6 +123,21 @@ class BareLoop(AgentContender):
             return await loop(models, {})
 
         return once
+
+    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        from openai import AsyncOpenAI
+
+        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
+        messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+
+        async def whole() -> str:
+            return str((await client.chat.completions.create(model=MODEL_NAME, messages=messages)).choices[0].message.content)
+
+        async def streamed() -> str:
+            pieces = await client.chat.completions.create(model=MODEL_NAME, messages=messages, stream=True)
+            return "".join([piece.choices[0].delta.content or "" async for piece in pieces if piece.choices])
+
+        return (streamed if streaming else whole), client.close
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         async def asleep(messages: list[dict[str, Any]]) -> dict[str, Any]:

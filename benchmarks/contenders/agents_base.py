@@ -7,21 +7,39 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter_ns as now
 from typing import Any, Literal, TypeAlias
 
-from measure import Stopwatch
+from benchmarks.contenders.base import AsyncContender, Load
+from benchmarks.lab.measure import Stopwatch
+from benchmarks.provider.replies import SIXTY_WORDS
 
-from contenders.base import AsyncContender, Load
-
-__all__ = ["ANSWER", "ARGUMENTS", "KEYS", "MODEL_SECONDS", "QUESTION", "REFERENCE", "AgentContender", "Once", "What", "load_contender"]
+__all__ = [
+    "ANSWER",
+    "ARGUMENTS",
+    "HTTP_LANES",
+    "KEYS",
+    "MODEL_NAME",
+    "MODEL_SECONDS",
+    "QUESTION",
+    "REFERENCE",
+    "AgentContender",
+    "Once",
+    "What",
+    "load_contender",
+]
 
 QUESTION = "What is one and two?"
 ANSWER = "It is three."
 ARGUMENTS = '{"a": 1, "b": 2}'  # of the one tool, `add`
+
+# Over HTTP: the name of the model, and how many turns are under way at once.
+MODEL_NAME = "gpt-4o"
+HTTP_LANES = 50
 
 # How long each model of the workflows sleeps.
 MODEL_SECONDS = 0.05
@@ -34,6 +52,10 @@ _WHERE = {
     "openai-agents": ("agents_openai", "OpenAIAgents"),
     "agno": ("agents_agno", "Agno"),
     "autogen-agentchat": ("agents_autogen", "AutogenAgentChat"),
+    "langchain": ("agents_langchain", "LangChain"),
+    "pydantic-ai": ("agents_pydantic", "PydanticAI"),
+    "google-adk": ("agents_adk", "GoogleADK"),
+    "swarm": ("agents_swarm", "SwarmLoop"),
     "bare": ("agents_bare", "BareLoop"),
 }
 
@@ -45,6 +67,8 @@ REFERENCE = "understudy"
 
 class AgentContender(AsyncContender):
     """A library at the start. A subclass says how it defines an agent, and how it runs one; measures that it cannot do are in `cannot`."""
+
+    provider = ""  # the base URL of the server that the turns over HTTP ask
 
     # --- what a library says ---
 
@@ -96,6 +120,10 @@ class AgentContender(AsyncContender):
         """A function that makes one run whose tool waits for approval, keeps it (in memory, or in SQLite's file) and resumes it; and one that closes it."""
         raise NotImplementedError
 
+    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        """A function that makes one run of one turn whose model is a server, answering whole or streamed; and one that closes what it uses."""
+        raise NotImplementedError
+
     async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:
         return await asyncio.gather(*works)
 
@@ -131,7 +159,7 @@ class AgentContender(AsyncContender):
         try:
             await _one_by_one(once, load, watch)
         finally:
-            close()
+            await _closed(close)
 
     async def resumes_sqlite(self, load: Load, watch: Stopwatch) -> None:
         with TemporaryDirectory() as folder:
@@ -139,7 +167,42 @@ class AgentContender(AsyncContender):
             try:
                 await _one_by_one(once, load, watch)
             finally:
-                close()
+                await _closed(close)
+
+    async def http_whole(self, load: Load, watch: Stopwatch) -> None:
+        await self._over_http(load, watch, streaming=False)
+
+    async def http_stream(self, load: Load, watch: Stopwatch) -> None:
+        await self._over_http(load, watch, streaming=True)
+
+    async def _over_http(self, load: Load, watch: Stopwatch, *, streaming: bool) -> None:
+        """`load.width` lanes, each of which makes one turn after the other until `load.times` of them are made in all."""
+        once, close = self.over_http(self.provider, streaming=streaming)
+        left = 0
+        taken: list[int] = []
+
+        async def lane() -> None:
+            nonlocal left
+            while left > 0:
+                left -= 1
+                started = now()
+                answer = await once()
+                taken.append(now() - started)
+                if answer != SIXTY_WORDS:
+                    msg = f"the answer over HTTP was {answer!r}"
+                    raise AssertionError(msg)
+
+        try:
+            left = load.width  # opens the connections
+            await asyncio.gather(*(lane() for _ in range(load.width)))
+            left = load.times
+            taken.clear()
+            with watch:
+                await asyncio.gather(*(lane() for _ in range(load.width)))
+                watch.operations += load.times
+            watch.latencies += taken
+        finally:
+            await close()
 
     async def turns_at_once(self, load: Load, watch: Stopwatch) -> None:
         await self._at_once(self.once("turn"), load, watch)
@@ -216,6 +279,12 @@ def _check(answer: str) -> None:
         raise AssertionError(msg)
 
 
+async def _closed(close: Callable[[], object]) -> None:
+    closing = close()
+    if inspect.isawaitable(closing):
+        await closing
+
+
 def _nothing() -> None:
     pass
 
@@ -223,5 +292,5 @@ def _nothing() -> None:
 def load_contender(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> AgentContender:
     """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
     module, name = _WHERE[key]
-    contender: AgentContender = getattr(importlib.import_module(f"contenders.{module}"), name)(loop_factory)
+    contender: AgentContender = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), name)(loop_factory)
     return contender

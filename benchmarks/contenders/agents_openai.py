@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import itertools
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, ClassVar
 
+from agents import (
+    Agent,
+    FunctionTool,
+    Model,
+    ModelResponse,
+    OpenAIChatCompletionsModel,
+    RunConfig,
+    Runner,
+    RunState,
+    Usage,
+    function_tool,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-def _import_library() -> None:
-    """Import the library `agents`, which the command `agents.py` in the folder above would shadow."""
-    before, here = sys.path.copy(), Path(__file__).parents[1]
-    sys.path[:] = [entry for entry in before if Path(entry).resolve() != here]
-    try:
-        importlib.import_module("agents")
-    finally:
-        sys.path[:] = before
-
-
-_import_library()
-
-from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner, RunState, Usage, function_tool, set_tracing_disabled  # noqa: E402 -- see above
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText  # noqa: E402 -- as above
-
-from contenders.agents_base import ANSWER, ARGUMENTS, QUESTION, AgentContender, Once, What  # noqa: E402 -- as above
+from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
 
 __all__ = ["OpenAIAgents"]
 
@@ -183,6 +181,18 @@ class OpenAIAgents(AgentContender):
             return str((await Runner.run(agent, state, run_config=RUN_CONFIG)).final_output)
 
         return once, kept.clear
+
+    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
+        agent: Agent[Any] = Agent(name="a", instructions="Be brief.", model=OpenAIChatCompletionsModel(MODEL_NAME, client))
+
+        async def streamed() -> str:
+            result = Runner.run_streamed(agent, QUESTION, run_config=RUN_CONFIG)
+            async for _ in result.stream_events():
+                pass
+            return str(result.final_output)
+
+        return (streamed if streaming else _once(agent, 10)), client.close
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         once = _once(Agent(name="a", model=Sleeping(seconds, on_call)), 10)

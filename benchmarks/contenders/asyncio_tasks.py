@@ -9,10 +9,9 @@ import asyncio
 from time import perf_counter_ns as now
 from typing import Any, ClassVar, NamedTuple
 
-from measure import Stopwatch
-
-from contenders.base import AsyncContender, Load, Probe
-from contenders.work import MESSAGE, work
+from benchmarks.contenders.base import AsyncContender, Load, Probe
+from benchmarks.contenders.work import MESSAGE, work
+from benchmarks.lab.measure import Stopwatch
 
 __all__ = ["AsyncioTasks"]
 

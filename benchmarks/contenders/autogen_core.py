@@ -16,11 +16,11 @@ from time import perf_counter_ns as now
 from typing import Any, ClassVar
 
 from autogen_core import AgentId, BaseAgent, MessageContext, SingleThreadedAgentRuntime, TopicId, TypeSubscription
-from measure import Stopwatch
 from opentelemetry.trace import NoOpTracerProvider
 
-from contenders.base import AsyncContender, Load, Probe
-from contenders.work import MESSAGE, work
+from benchmarks.contenders.base import AsyncContender, Load, Probe
+from benchmarks.contenders.work import MESSAGE, work
+from benchmarks.lab.measure import Stopwatch
 
 __all__ = ["AutogenCore"]
 

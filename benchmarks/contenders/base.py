@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from measure import Stopwatch
+from benchmarks.lab.measure import Stopwatch
 
 __all__ = ["AsyncContender", "Contender", "Load", "Probe"]
 

@@ -13,10 +13,10 @@ from time import perf_counter_ns as now
 from typing import Any
 
 import pykka
-from measure import Stopwatch
 
-from contenders.base import Contender, Load, Probe
-from contenders.work import MESSAGE, work
+from benchmarks.contenders.base import Contender, Load, Probe
+from benchmarks.contenders.work import MESSAGE, work
+from benchmarks.lab.measure import Stopwatch
 
 __all__ = ["PykkaStyle", "classes_on"]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pykka
 
-from contenders.pykka_style import PykkaStyle, classes_on
+from benchmarks.contenders.pykka_style import PykkaStyle, classes_on
 
 __all__ = ["PykkaThreading"]
 

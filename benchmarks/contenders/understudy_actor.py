@@ -6,10 +6,9 @@ import asyncio
 from time import perf_counter_ns as now
 from typing import Any
 
-from measure import Stopwatch
-
-from contenders.base import AsyncContender, Load, Probe
-from contenders.work import MESSAGE, work
+from benchmarks.contenders.base import AsyncContender, Load, Probe
+from benchmarks.contenders.work import MESSAGE, work
+from benchmarks.lab.measure import Stopwatch
 from understudy.runtime import Actor, ActorSystem
 
 __all__ = ["UnderstudyActor"]

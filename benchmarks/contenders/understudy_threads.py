@@ -6,11 +6,10 @@ from contextlib import AbstractContextManager
 from time import perf_counter_ns as now
 from typing import Any, ClassVar
 
-from measure import Stopwatch
-
-from contenders.base import Load
-from contenders.pykka_style import PykkaStyle, classes_on
-from contenders.work import MESSAGE
+from benchmarks.contenders.base import Load
+from benchmarks.contenders.pykka_style import PykkaStyle, classes_on
+from benchmarks.contenders.work import MESSAGE
+from benchmarks.lab.measure import Stopwatch
 from understudy.runtime import Actor, ActorSystem, ThreadActor
 
 __all__ = ["UnderstudyFromThread", "UnderstudyThreadActor"]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ActorDeadError, ActorFailed, AskTimeout, HandlerCancelled, MailboxFull
 from .envelope import Envelope, Returned
+from .extras.timers import Tick
 from .future import ActorFuture
 from .messages import Control, Terminated
 from .receive import handler_name
-from .timers import Tick
 
 if TYPE_CHECKING:
     from .cell import Cell

@@ -19,10 +19,12 @@ from types import CoroutineType
 from typing import Any
 
 from . import lifecycle
+from .actor import construct
 from .cell import Cell
 from .current import enter_thread
 from .envelope import Envelope, Notice
-from .extras import is_stashed
+from .extras.table import is_stashed
+from .extras.timers import Tick
 from .future import ActorFuture
 from .mailbox import MailboxClosed
 from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
@@ -31,7 +33,6 @@ from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
-from .timers import Tick
 
 __all__ = ["ThreadCell"]
 
@@ -194,7 +195,7 @@ class ThreadCell(Cell):
         return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)))
 
     async def rebuild(self) -> BaseException | None:
-        return await self._in_thread(lambda: self._run("__init__", self.build))
+        return await self._in_thread(lambda: self._run("__init__", lambda: construct(self)))
 
     async def release(self) -> None:
         if self.thread is None:

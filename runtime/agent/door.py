@@ -11,10 +11,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 from zlib import crc32
 
-from ..actor.direct import OVER, deliver
+from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, TransferToAgent
@@ -110,18 +111,26 @@ class AgentDoor:
         """Whether the run has not ended."""
         return self._supervisor.mailbox.is_open
 
+    @property
+    def continues_elsewhere(self) -> bool:
+        """Whether the agent ends here for another process to go on with it: what it has begun outside of this process is not to be ended then."""
+        return self.run.continues_elsewhere or (self.run.lease is not None and self._system.closing)
+
     # --- events ---
 
     async def emit(self, event: AgentEvent) -> AgentEvent:
         """Have an event recorded and shown, at once."""
-        shown = await deliver(self._supervisor, Emitted(self.invocation, event))
+        shown = hand(self._supervisor, Emitted(self.invocation, event))
+        if type(shown) is CoroutineType:
+            shown = await shown
         if shown is OVER:
             self._stop_here()
         self.last_cast = None
         self._emitted += 1
         if self._emitted % _STRETCH == 0:
             await asyncio.sleep(0)
-        return cast("AgentEvent", shown)
+        stamped: AgentEvent = shown
+        return stamped
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""

@@ -24,6 +24,7 @@ class Exit:
     """The run ends here, with all that encloses the agent, up to an agent tool."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Interrupted:
     """The run waits for something from outside: one context for each root cause. `checkpoint_id` is what `resume` takes; None if the run is not kept."""
@@ -32,6 +33,7 @@ class Interrupted:
     checkpoint_id: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TransferToAgent:
     """The agent of that name goes on, and control does not come back."""

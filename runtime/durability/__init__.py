@@ -21,6 +21,7 @@ Owns the form of a run as plain data, and when which part of it is written. Its 
     loading         finding a checkpoint, and the image that it holds
     persistence     what is kept of one run, and when it is written; that a second resume of an interrupt is refused
     answers         which agent or tool call is given which answer by a resume
+    last_lives      which of the runs that have ended their processes too often is taken next
     recovery        runs that have no process any more
 
 It must never start an agent, and never let a step be shown that is not written.

@@ -10,17 +10,18 @@ from typing import Any, Final
 
 from ..codec.packing import unpack
 from ..errors import CheckpointError, UsageError
+from ..stores.arguments import LONGEST_KEY
 from .image import FORMAT
-from .store_keys import RESERVED
+from .store_keys import RESERVED, stuck_key
 
-__all__ = ["check_checkpoint_id", "numbered_id", "read_checkpoint", "split_id"]
+__all__ = ["check_checkpoint_id", "check_run_id", "numbered_id", "read_checkpoint", "split_id"]
 
 _VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
 """What names one of several saves."""
 
 _MOST: Final = 1_000_000_000
-_LONGEST_ID: Final = 200
-
+_LONGEST_ID: Final = 2_000
+"""Characters of an id that is read: more than any that is written, with what branches add to it."""
 
 _LONGEST_NEW_ID: Final = 1_500
 """Bytes that the id of a run or of a checkpoint may have: keys are derived from it that are longer, and stores bound their keys."""
@@ -39,6 +40,16 @@ def check_checkpoint_id(checkpoint_id: str, name: str = "checkpoint_id") -> str:
         msg = f"{name}={checkpoint_id[:40]!r}...: the id has {size:,} bytes, and {_LONGEST_NEW_ID:,} at most can be kept, with what is derived from it."
         raise UsageError(msg)
     return checkpoint_id
+
+
+def check_run_id(run_id: str, agent_name: str) -> str:
+    """Raise, if it cannot be the id of a run of that agent."""
+    check_checkpoint_id(run_id, "run_id")
+    too_many = len(stuck_key(agent_name, run_id).encode("utf-8", "surrogatepass")) - LONGEST_KEY
+    if too_many > 0:
+        msg = f"run_id={run_id[:40]!r}...: with the name of its agent, {agent_name[:40]!r}..., it has {too_many:,} bytes more than can be kept: shorten either."
+        raise UsageError(msg)
+    return run_id
 
 
 def numbered_id(name: str, number: int) -> str:

@@ -1,6 +1,7 @@
 """How a run has ended, as it is kept in a store for callers that ask for it later, or from another process.
 
-Owns: the form of it. What cannot be written (an output of a type that is not registered) is kept as its text. It must never reach a store.
+Owns: the form of it, and for how long a user may ask for it. What cannot be written (an output of a type that is not registered) is kept as its text. It must
+never reach a store.
 """
 
 from __future__ import annotations
@@ -12,11 +13,26 @@ from ..codec.packing import pack, unpack
 from ..data.chat import Message, Usage
 from ..data.events import AgentEvent, Interrupted
 from ..data.run_result import RunResult, RunStatus
-from ..errors import CheckpointError, UnderstudyError, text_of
+from ..errors import CheckpointError, UnderstudyError, UsageError, text_of
 
-__all__ = ["belongs_to", "pack_outcome", "read_outcome"]
+__all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
 
 _FORMAT: Final = 1
+
+_LONGEST: Final = 1e9
+"""Seconds: some thirty years, which every store can count."""
+
+
+def seconds_kept(keep: object) -> float | None:
+    """For how many seconds it is kept how a run has ended; None: for ever."""
+    if keep == "all":
+        return None
+    if keep is None or keep == "unfinished":
+        return 0.0
+    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= _LONGEST:
+        msg = f"Runner(keep={keep!r:.80}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended, {_LONGEST:,.0f} at most."
+        raise UsageError(msg)
+    return float(keep)
 
 
 def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: bool) -> bytes:  # noqa: A002 -- what it is

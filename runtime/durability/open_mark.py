@@ -6,7 +6,7 @@ Owns: what the mark holds, and whether it is there. It must never write: what is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..clock import boottime_of
@@ -18,8 +18,9 @@ from .store_keys import open_key
 
 if TYPE_CHECKING:
     from ..clock import Clock
+    from ..data.agent_input import AgentInput
 
-__all__ = ["OpenMark", "UnfinishedRun", "read_mark"]
+__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "read_mark"]
 
 _OPEN_SECONDS: Final = 30.0
 """How often a run at work writes its mark again: a store that is pruned may forget what is as old as that, but not what was written since."""
@@ -40,7 +41,7 @@ class UnfinishedRun:
     version: str | None = None
     """The version of the program that began it, if that has one."""
     attempts: int = 0
-    """How often a process was lost while it worked on the run."""
+    """How often a process was lost while it worked on the run, before the last one."""
     keep: float | None = 0.0
     """For how many seconds it is kept how the run has ended; None: for ever."""
     input: str | None = None
@@ -74,7 +75,13 @@ class OpenMark:
             said["keep"] = run.keep
         if run.input is not None:
             said["input"] = run.input
+        if run.attempts:
+            said["attempts"] = run.attempts
         return Put(self.key, pack(said))
+
+    def count(self, attempts: int) -> None:
+        """So often it was taken, this time included, since a process last left it in good order."""
+        self.run = replace(self.run, attempts=max(0, attempts - 1))
 
     def opened(self, clock: Clock | None) -> None:
         """It was written."""
@@ -97,10 +104,18 @@ def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
     """The run that a mark says is not finished. Raises `CheckpointError`."""
     said: Any = unpack(data)
     if isinstance(said, dict):
-        checkpoint_id, steps, keep = said.get("checkpoint"), said.get("steps"), said.get("keep", 0.0)
+        checkpoint_id, steps, keep, attempts = said.get("checkpoint"), said.get("steps"), said.get("keep", 0.0), said.get("attempts", 0)
         texts = {name: said.get(name) for name in ("session", "version", "input")}
-        fits = all(isinstance(text, str | None) for text in texts.values()) and isinstance(keep, int | float | None)
+        fits = all(isinstance(text, str | None) for text in texts.values()) and isinstance(keep, int | float | None) and type(attempts) is int
         if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and fits:
-            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], keep=keep, input=texts["input"])
+            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"])
     msg = f"the mark that says that run {run_id} is not finished is damaged."
     raise CheckpointError(msg)
+
+
+def input_mark(given: AgentInput) -> str:
+    """What tells this input from another one."""
+    from hashlib import sha256  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
+    said = [(message.role, message.content, message.tool_calls, message.tool_call_id) for message in given.messages]
+    return sha256(pack(said)).hexdigest()[:32]

@@ -15,8 +15,10 @@ from ..agent.invocation import walk
 from ..agent.tree import Node
 from ..data.chat import new_id
 from ..errors import ResumeError, WriteRefused
+from ..log import logger
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
+from .checkpoint import numbered_id
 from .image import draw, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
@@ -175,6 +177,7 @@ class RunPersistence:
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
+        self._mark.count(self.own.attempts)
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
@@ -288,10 +291,12 @@ class RunPersistence:
         """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and how it has ended."""
         self._save_failed = True
         if self._slot.number is None:
-            await self._slot.look()
+            await self._look_before_save()
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if outcome is None else [Put(journal_key(self.run_id), outcome)]
+        if kind == "drained":
+            self._mark.count(0)  # its process leaves it in good order
         marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
@@ -313,7 +318,7 @@ class RunPersistence:
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
                     raise
-                await self._slot.look()  # another run was saved under the same name meanwhile
+                await self._look_before_save()  # another run was saved under the same name meanwhile
         self._records += len(records)
         self._answer.written()
         self._slot.saved(checkpoint)
@@ -324,6 +329,16 @@ class RunPersistence:
         elif is_over:
             self._mark.closed()
             await self.own.give_back()
+
+    async def _look_before_save(self) -> None:
+        """Get the last save under this name. If it is that of another run, which waits for an answer, the log says that the name is this run's from now on."""
+        last = await self._slot.look()
+        if last is not None and last["run"] != self.run_id and await self.access.get(answered_key(last["run"], last["number"])) is None:
+            logger.warning(
+                "Checkpoint %r was that of run %s, which waits to be resumed: from now on it is that of run %s. resume(%r) continues the former one. "
+                "Give each run a checkpoint_id of its own, or none: then it is the run's id.",
+                *(self.checkpoint_id, last["run"], self.run_id, numbered_id(self.checkpoint_id, last["number"])),
+            )
 
     # --- the end ---
 

@@ -1,13 +1,13 @@
 """Which runs in a store are not finished, and have no process that works on them.
 
-Owns: how those of an agent are found and taken, each by one process only, the least tried first; and that a run which has ended its process too often is set
-aside. It must never start an agent.
+Owns: how those of an agent are found and taken, each by one process only, the least tried first, and which ones only alone; and that a run which has ended its
+process too often is set aside. It must never start an agent.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,17 +16,19 @@ from ..errors import CheckpointError, ResumeError, WriteRefused
 from ..log import logger
 from ..stores.writes import Expect, Put, Remove
 from .image import check_image
+from .last_lives import last_lives_of
 from .leases import leases_of
 from .open_mark import OpenMark, UnfinishedRun, read_mark
 from .persistence import RunPersistence
+from .save_slot import SaveSlot
 from .store_access import StoreAccess
-from .store_keys import open_prefix, stuck_key, stuck_prefix
+from .store_keys import open_key, open_prefix, stuck_key, stuck_prefix
 
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.tree import Node
 
-__all__ = ["Recovery", "Search", "find_unfinished", "retry_stuck", "stuck_run", "stuck_runs"]
+__all__ = ["Found", "Recovery", "Search", "find_unfinished", "is_beyond_recovery", "retry_stuck", "stuck_run", "stuck_runs", "take_unfinished"]
 
 _AT_ONCE: Final = 200
 """Runs that are looked at together: their reads are one to the store."""
@@ -47,32 +49,61 @@ class Search(NamedTuple):
     limit: int | None = None
     where: Callable[[UnfinishedRun], bool] | None = None
 
+    def is_last_life(self, run: UnfinishedRun) -> bool:
+        """Whether a run that has lost its process again is set aside if it loses the next one, too."""
+        return run.attempts + 2 == self.max_attempts
 
-async def find_unfinished(access: StoreAccess, root: Node, system: Host, search: Search) -> list[Recovery]:
-    """The runs of that agent which are not finished and which no living process works on: from here on this process does."""
-    prefix = open_prefix(root.name)
+    def left(self, found: Found) -> int | None:
+        """How many more are wanted; None: all."""
+        return None if self.limit is None else self.limit - len(found.taken) - len(found.last_lives)
+
+
+class Found(NamedTuple):
+    """The runs that are not finished and have no process."""
+
+    taken: list[Recovery]
+    """From here on this process works on them."""
+    last_lives: list[UnfinishedRun]
+    """They are on their last life, and are taken one by one."""
+
+
+async def find_unfinished(access: StoreAccess, root: Node, system: Host, search: Search) -> Found:
+    """The runs of that agent which are not finished and which no living process works on."""
     await leases_of(system).pay_debts(access)  # what this very system could not let go is not another's
-    keys = await access.orphans(prefix, None if search.where is not None else search.limit)
-    found: list[Recovery] = []
+    found = Found([], [])
     try:
-        for start in range(0, len(keys), _AT_ONCE):
-            left = None if search.limit is None else search.limit - len(found)
-            if left is not None and left <= 0:
-                break
-            at_once = keys[start : start + (_AT_ONCE if left is None else min(left, _AT_ONCE))]
-            claims = [_claim(access, root, system, key, key[len(prefix) :], search, found) for key in at_once]
+        async for keys in _orphans(access, open_prefix(root.name), search, found):
+            claims = [_claim(access, root, system, key, search, found) for key in keys]
             problems = await asyncio.gather(*claims, return_exceptions=True)
             for problem in filter(None, problems):
                 raise problem  # noqa: TRY301 -- as what it would be without the others
     except BaseException:
-        for recovery in found:
+        for recovery in found.taken:
             recovery.persistence.own.abandon()  # another process may continue it
         raise
-    return sorted(found, key=lambda recovery: recovery.persistence.run_id)
+    found.taken.sort(key=lambda recovery: recovery.persistence.run_id)
+    return found
 
 
-async def _claim(access: StoreAccess, root: Node, system: Host, key: str, run_id: str, search: Search, found: list[Recovery]) -> None:
+async def _orphans(access: StoreAccess, prefix: str, search: Search, found: Found) -> AsyncIterator[list[str]]:
+    """The marks of runs without a process, some at once, until enough are found. What cannot be continued stays in front, and must not hide the others."""
+    seen: set[str] = set()
+    while (left := search.left(found)) is None or left > 0:
+        most = None if left is None or search.where is not None else left + len(seen)
+        keys = [key for key in await access.orphans(prefix, most) if key not in seen]
+        seen.update(keys)
+        start = 0
+        while start < len(keys) and ((left := search.left(found)) is None or left > 0):
+            at_once = _AT_ONCE if left is None else min(left, _AT_ONCE)
+            yield keys[start : start + at_once]
+            start += at_once
+        if most is None or not keys:
+            return
+
+
+async def _claim(access: StoreAccess, root: Node, system: Host, key: str, search: Search, found: Found) -> None:
     """Be the one who continues a run, unless another process does, or there is nothing to continue."""
+    run_id = key.removeprefix(open_prefix(root.name))
     try:
         mark = await access.get(key)
         if mark is None:
@@ -80,31 +111,44 @@ async def _claim(access: StoreAccess, root: Node, system: Host, key: str, run_id
         run = read_mark(root.name, run_id, mark)
         if search.where is not None and not search.where(run):
             return
-        persistence = RunPersistence(access, root, run)
-        if not await persistence.take(system):
+        if search.is_last_life(run):
+            if last_lives_of(system, access).join(run_id):
+                found.last_lives.append(run)
             return
-        try:
-            if persistence.own.attempts > search.max_attempts:
-                await _set_aside(persistence, mark)
-                return
-            recovery = await _read(persistence, root, key)
-            if recovery is not None:
-                found.append(recovery)
-        except BaseException:
-            await persistence.own.give_back()
-            raise
+        recovery = await take_unfinished(RunPersistence(access, root, run), root, system, search.max_attempts)
+        if recovery is not None:
+            found.taken.append(recovery)
     except CheckpointError as error:
         logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
 
 
-async def _read(persistence: RunPersistence, root: Node, key: str) -> Recovery | None:
-    # The process that had it until now may just have finished it.
-    image = await persistence.read_unfinished() if await persistence.access.get(key) is not None else None
-    if image is None:
-        await persistence.finish(unfinished=False)
+async def take_unfinished(persistence: RunPersistence, root: Node, system: Host, max_attempts: int) -> Recovery | None:
+    """Take one run. Returns None if another process works on it, if it was set aside, now or before, or if there is nothing to continue."""
+    if not await persistence.take(system):
         return None
-    check_image(image, root)
-    return Recovery(persistence, image)
+    try:
+        # The process that had it until now may just have finished it.
+        mark = await persistence.access.get(open_key(root.name, persistence.run_id))
+        if mark is not None and persistence.own.attempts > max_attempts:
+            await _set_aside(persistence, mark)
+            return None
+        image = None if mark is None else await persistence.read_unfinished()
+        if image is not None:
+            check_image(image, root)
+            return Recovery(persistence, image)
+        await persistence.finish(unfinished=False)
+    except BaseException:
+        await persistence.own.give_back()
+        raise
+    return None
+
+
+async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
+    """Whether a run has lost its process, and nothing of it was kept: its steps are not, and it has not come to rest in good order."""
+    if run.steps or await access.holder(open_key(run.agent, run.id)) is not None:
+        return False
+    last = await SaveSlot(access, run.checkpoint_id).look()
+    return last is None or last["run"] != run.id or not last.get("open")
 
 
 async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
@@ -142,7 +186,7 @@ async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str
     if data is None:
         msg = f"run {run_id!r} of {root.name!r} is not set aside: retry() is for runs whose status is stuck."
         raise ResumeError(msg, run=run_id)
-    run = read_mark(root.name, run_id, unpack(data)["mark"])
+    run = replace(read_mark(root.name, run_id, unpack(data)["mark"]), attempts=0)
     persistence = RunPersistence(access, root, run)
     try:
         taken = await persistence.own.take(run, system, [Expect(key, data), Remove(key), OpenMark(run).put()])

@@ -219,10 +219,19 @@ class StoreOwner:
         await self._is_quiet.wait()
         if entered and (held or self.owed):
             try:
+                for problem in await asyncio.gather(*map(self._release, held), return_exceptions=True):
+                    if problem is not None:
+                        raise problem  # noqa: TRY301 -- it is said below as one of the owner
                 await self.access.revoke(name)
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end
                 logger.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
         _owners.pop(name, None)
+
+    async def _release(self, lease: Lease) -> None:
+        """Leave for others what is unfinished, and has not ended this process."""
+        if lease.is_held and lease.is_unfinished and lease.claim is not None:
+            with contextlib.suppress(WriteRefused):  # it is another's by now
+                await self.access.commit(lease.claim, (), then="release")
 
 
 # The owners of this process by their names: those that may be at work.

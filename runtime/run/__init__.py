@@ -18,6 +18,8 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     run             a run, as its caller sees it
     run_factory     what makes the runs of one Runner, and chooses where each lives
     recovery_loop   recovering again and again, for a service
+    map_progress    how far a long piece of work has come
+    mapping         one agent over many inputs
 
 It must never run an agent's code: that is for the agents' own actors in `agent/`.
 """

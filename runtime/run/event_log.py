@@ -32,15 +32,22 @@ __all__ = ["EventLog"]
 class EventLog:
     """The book of one run."""
 
-    __slots__ = ("_unshown", "context", "deferred", "persistence", "record", "state")
+    __slots__ = ("context", "deferred", "persistence", "record", "state", "unshown")
 
     def __init__(self, state: RunState, record: RunRecord, persistence: RunPersistence | None) -> None:
         self.state = state
         self.context = state.context
         self.record = record
         self.persistence = persistence  # None: nothing of it is kept anywhere
-        self.deferred: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
-        self._unshown: list[AgentEvent] = []  # what has to be in the store first
+        self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
+        self.unshown: list[AgentEvent] | None = None  # what has to be in the store first
+
+    async def give_back(self) -> None:
+        """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
+        if self.persistence is not None:
+            await self.persistence.own.give_back()
+        if self.record.turn is not None:
+            await self.record.turn.release()
 
     def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
         """Stamp, record, show; or have it wait to be shown."""
@@ -75,10 +82,9 @@ class EventLog:
         if persistence is not None and persistence.must_write and event.delta is None:
             if persistence.journal is not None:
                 persistence.journal.event(stamped, invocation, said=said)
-            if dialogue.shown:
-                self._unshown.append(stamped)
-            else:
-                self._unshown.append(_NOT_SHOWN)
+            if self.unshown is None:
+                self.unshown = []
+            self.unshown.append(stamped if dialogue.shown else _NOT_SHOWN)
         elif dialogue.shown:
             self.record.show(stamped)
         return stamped
@@ -88,12 +94,12 @@ class EventLog:
     @property
     def waits(self) -> bool:
         """Whether something has to be written before it is shown."""
-        return bool(self._unshown)
+        return self.unshown is not None
 
     async def flush(self) -> None:
         """Write it, and show it. What could not be written is not shown."""
         assert self.persistence is not None
-        unshown, self._unshown = self._unshown, []
+        unshown, self.unshown = self.unshown or (), None
         try:
             await self.persistence.flush(self.state)
         except BaseException:
@@ -117,15 +123,14 @@ class EventLog:
         invocation.pending = pending or None
         invocation.outcome = Outcome("interrupted", contexts=action.contexts)
         if assignment.dialogue.shown and assignment.dialogue.recorded:
-            self.deferred.append((invocation, event))
+            self.deferred += ((invocation, event),)
         if self.persistence is not None and self.persistence.journal is not None:
             self.persistence.journal.touch(invocation)
         return event
 
     def drop_deferred(self, assignment: Assignment) -> None:
         """Forget the interrupts of the agents at or below that assignment: a caller reports them, or no one does."""
-        if self.deferred:
-            self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
+        self.deferred = tuple((invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment))
 
     def stamped_deferred(self, *, is_kept: bool = True) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
         """The interrupts as they are to be shown next, and what the run waits for."""
@@ -145,7 +150,7 @@ class EventLog:
         if before is not None:
             self.say(before)
         events, contexts = self.stamped_deferred(is_kept=before is None)
-        self.deferred = []
+        self.deferred = ()
         for event in events if stamped is None or before is not None else stamped:
             self.state.seq = event.seq
             self.record.show(event)

@@ -14,9 +14,11 @@ from ..data.run_result import RunResult, RunStatus
 from ..durability.journal import EventReader
 from ..durability.kept_outcome import read_outcome
 from ..durability.leases import leases_of
+from ..durability.open_mark import read_mark
+from ..durability.recovery import is_beyond_recovery
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key, stuck_key
-from ..errors import CheckpointError, CheckpointNotFound
+from ..errors import CheckpointError, CheckpointNotFound, RunLost
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -29,6 +31,7 @@ __all__ = ["Following", "wait_until_written"]
 _FIRST_LOOK: Final = 0.005
 _LAST_LOOK: Final = 0.05
 """Seconds between two looks into the store: the second is also how late an event may be seen."""
+_LOOKS_OF_A_SECOND: Final = 20
 
 
 class Following:
@@ -46,7 +49,7 @@ class Following:
         record = event_log.record
         event_log.context.run_id = self._run_id
         events: list[AgentEvent] = []
-        reader, position, delay = EventReader(), 0, _FIRST_LOOK
+        reader, position, delay, looks = EventReader(), 0, _FIRST_LOOK, 0
         await wait_until_written(system, self._access, self._agent_name, self._run_id)
         while True:
             ended, open_mark = await self._access.get_both(journal_key(self._run_id), open_key(self._agent_name, self._run_id))
@@ -60,8 +63,18 @@ class Following:
                 return result
             if open_mark is None:
                 return await self._without_mark(events, position)
+            looks += 1
+            if looks % _LOOKS_OF_A_SECOND == 0:
+                await self._look_for_its_process(open_mark)
             await _pause(system, delay)
             delay = min(2 * delay, _LAST_LOOK)
+
+    async def _look_for_its_process(self, open_mark: bytes) -> None:
+        """Raise, if it is gone, and nobody can go on with the run: where its steps are not kept."""
+        run = read_mark(self._agent_name, self._run_id, open_mark)
+        if await is_beyond_recovery(self._access, run) and await self._access.get(open_key(self._agent_name, self._run_id)) == open_mark:
+            msg = f"the process of run {self._run_id!r} is gone, and nothing of the run was kept: with durability='step' it could be continued."
+            raise RunLost(msg, run=self._run_id)
 
     async def _show(self, record: RunRecord, more: Sequence[AgentEvent], events: list[AgentEvent]) -> None:
         """Those that are new. What is told to no consumer bears the number of the event before it."""

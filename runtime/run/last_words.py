@@ -40,6 +40,10 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.persistence.finish(unfinished=unfinished, outcome=None if unfinished else log.kept_outcome())
     except RunLost as error:
         logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
+        if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":
+            # What it says is recorded nowhere, and whoever has it by now may say something else.
+            log.say(error)
+            record.outcome = Outcome("failed", error)
     except Exception:  # noqa: BLE001 -- as above
         logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)

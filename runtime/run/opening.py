@@ -5,6 +5,7 @@ Owns: the order in which a turn of a session is waited for, a checkpoint is foun
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -16,9 +17,10 @@ from ..data.agent_input import AgentInput
 from ..data.run_result import RunResult
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
+from ..durability.last_lives import last_lives_of
 from ..durability.open_mark import UnfinishedRun, read_mark
 from ..durability.persistence import RunPersistence
-from ..durability.recovery import stuck_run
+from ..durability.recovery import Recovery, Search, is_beyond_recovery, stuck_run, take_unfinished
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
@@ -28,9 +30,10 @@ from .following import Following, wait_until_written
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_state import RunState
+    from ..agent.tree import Node
     from .event_log import EventLog
 
-__all__ = ["Beginning", "BeginningOnce", "Opening", "Resuming"]
+__all__ = ["Beginning", "BeginningOnce", "Opening", "RecoveringAlone", "Resuming"]
 
 Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
 """Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
@@ -63,25 +66,61 @@ class Beginning:
 
 
 class BeginningOnce(Beginning):
-    """Of a run that the caller has named: if it was begun before, here or elsewhere, it is followed to its end."""
+    """Of a run that the caller has named: if it was begun before, it is followed to its end, or continued, if no process works on it."""
 
-    __slots__ = ()
+    __slots__ = ("_root",)
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
 
     async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+        if await self._begin_here(event_log, system, stop):
+            return None
         persistence = event_log.persistence
         assert persistence is not None
         run, access = persistence.unfinished, persistence.access
-        turn = event_log.record.turn
-        if turn is None or not await self._is_known(access, run):
-            if turn is not None:
-                await turn.begin(event_log.state, system, stop)
-            if await self._write(event_log, system, stop):
-                return None
-        if turn is not None:
-            await turn.release()
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
+        has_waited = event_log.state.new_input_count is not None  # for its turn, and was given what was said before
+        if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
+            return None
+        if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
+            return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
+
+    async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
+        """Take it, if no process works on it: who asks for it by its name need not wait for a `recover()`. On its last life, it waits for its turn there."""
+        access, run = persistence.access, persistence.unfinished
+        mark = await access.get(open_key(run.agent, run.id))
+        if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
+            return None
+        if not (left := read_mark(run.agent, run.id, mark)).steps or Search().is_last_life(left):
+            return None
+        return await take_unfinished(persistence, self._root, system, Search().max_attempts)
+
+    async def _begin_here(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
+        """Begin it, when its turn has come. Returns False if it was begun before."""
+        persistence, turn = event_log.persistence, event_log.record.turn
+        assert persistence is not None
+        if turn is not None:
+            if await self._is_known(persistence.access, persistence.unfinished):
+                return False
+            await turn.begin(event_log.state, system, stop)
+        if await self._write(event_log, system, stop):
+            return True
+        if turn is not None:
+            await turn.release()
+        return False
+
+    async def _clear(self, access: StoreAccess, run: UnfinishedRun, system: Host) -> bool:
+        """Remove what a lost process has left of it, if none of that can be continued. Returns whether that is so."""
+        mark = await access.get(open_key(run.agent, run.id))
+        if mark is None or not await is_beyond_recovery(access, left := read_mark(run.agent, run.id, mark)):
+            return False
+        recovery = await take_unfinished(RunPersistence(access, self._root, left), self._root, system, sys.maxsize)
+        if recovery is not None:
+            await recovery.persistence.own.give_back()
+        return recovery is None
 
     async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
         """Whether it certainly was begun: then no turn of its session is waited for."""
@@ -141,6 +180,25 @@ class Resuming:
             event_log.context.session.update(asked)
         await persistence.go_on(state)
         return None
+
+
+class RecoveringAlone:
+    """Of a run that is on its last life: it is taken when its turn has come, and not before."""
+
+    __slots__ = ("_max_attempts", "_root")
+
+    def __init__(self, root: Node, max_attempts: int) -> None:
+        self._root = root
+        self._max_attempts = max_attempts
+
+    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+        persistence = event_log.persistence
+        assert persistence is not None
+        await last_lives_of(system, persistence.access).wait(persistence.run_id)
+        recovery = await take_unfinished(persistence, self._root, system, self._max_attempts)
+        if recovery is not None:
+            return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
+        return await Following(persistence.access, self._root.name, persistence.run_id)(event_log, system, stop)
 
 
 def _set_streaming(state: RunState, *, streaming: bool) -> None:

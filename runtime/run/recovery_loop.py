@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecoveryLoop", "start_at_most"]
 
+_LONGEST_WAIT: Final = 86_400.0  # seconds
 _JITTER: Final = 0.2
 """The part of a wait by which it is longer or shorter than the last one."""
 
@@ -36,7 +37,7 @@ def start_at_most(runs: Sequence[Run], at_once: int | None) -> None:
             run.when_finished(start_next)
             run.start()
 
-    for _ in range(len(runs) if at_once is None else at_once):
+    for _ in range(len(runs) if at_once is None else min(at_once, len(runs))):
         start_next()
 
 
@@ -44,8 +45,8 @@ class RecoveryLoop:
     """What `Runner.recover_every` returns."""
 
     def __init__(self, choose_system: Callable[[], Host], recover: Callable[[], Awaitable[Sequence[Run]]], seconds: float) -> None:
-        if not seconds > 0:
-            msg = f"recover_every({seconds}): give a number of seconds above 0."
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_WAIT:
+            msg = f"recover_every({seconds!r:.80}): give a number of seconds above 0, and a day at most."
             raise UsageError(msg)
         self._ref: ActorRef[_Recoverer] = choose_system().spawn(_Recoverer, recover, seconds)
 

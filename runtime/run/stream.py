@@ -16,6 +16,7 @@ from ..errors import UsageError
 __all__ = ["EventStream"]
 
 _NOTHING: Final[tuple[AgentEvent, ...]] = ()
+_NO_BOUND: Final = 1 << 62
 
 
 class EventStream:
@@ -75,12 +76,14 @@ class EventStream:
         """Nobody looks on any more, or ever did: what is here is dropped, and so is what comes."""
         self._open = False
         self._buffer = None
-        self._make_room()
+        if self._room is not None:
+            self._make_room()
 
     def unblock(self) -> None:
         """The run is about to end: let it, whether or not somebody takes."""
-        self._capacity = 1 << 62
-        self._make_room()
+        self._capacity = _NO_BOUND
+        if self._room is not None:
+            self._make_room()
 
     @property
     def is_discarded(self) -> bool:

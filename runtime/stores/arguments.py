@@ -16,6 +16,7 @@ __all__ = ["LONGEST_KEY", "checked_writes", "count", "key_bytes", "limit_of", "o
 LONGEST_KEY: Final = 2048
 """The bytes of UTF-8 that a key may have: no index of a backend takes more than that without further ado."""
 
+_MOST: Final = 2**63 - 1  # that a backend can count
 _LONGEST_SPAN: Final = 1e10  # seconds, some three hundred years: what comes after that no backend can count
 
 
@@ -76,7 +77,7 @@ def time_to_live(store: str, ttl: object) -> float | None:
 
 
 def count(call: str, after: object) -> int:
-    if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after < 2**63:
+    if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after <= _MOST:
         msg = f"{call}: after={after!r} is no number of records; give 0 or more."
         raise UsageError(msg)
     return after
@@ -86,7 +87,7 @@ def limit_of(call: str, limit: object) -> int | None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         msg = f"{call}: limit={limit!r}: give a number of keys, 1 or more, or None for all of them."
         raise UsageError(msg)
-    return limit
+    return None if limit is None else min(limit, _MOST)
 
 
 def checked_writes(call: str, writes: Sequence[Write]) -> int:
@@ -102,7 +103,7 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
         if type(write) is Append:
             for record in write.records:
                 size += len(record if type(record) is bytes else value_bytes(call, record, name=f"writes[{index}].records"))
-            if type(write.after) is not int or write.after < 0:
+            if type(write.after) is not int or not 0 <= write.after <= _MOST:
                 count(call, write.after)
         elif type(write) is Put:
             size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))

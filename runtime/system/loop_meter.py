@@ -6,6 +6,7 @@ everything takes long. Nor are modules that were imported meanwhile: that is don
 
 from __future__ import annotations
 
+import gc
 import sys
 from time import perf_counter
 
@@ -24,13 +25,15 @@ def seconds_without_processor() -> float:
 class LoopMeter:
     """Measures what runs on one loop, in its thread."""
 
-    __slots__ = ("_look_at", "_modules", "_span", "_waited")
+    __slots__ = ("_collections", "_look_at", "_modules", "_span", "_waited", "has_collected")
 
     def __init__(self, slow_after: float) -> None:
         self._span = slow_after / 2  # so old the last look may be: what was waited before is taken for a part of what is measured
         self._look_at = 0.0
         self._waited = 0.0
         self._modules = 0
+        self._collections = 0
+        self.has_collected = False  # whether Python's garbage collector has looked at all objects in the time that `held` was last asked for
 
     def begin(self) -> float:
         """The time at which something begins to hold the loop."""
@@ -41,11 +44,13 @@ class LoopMeter:
 
     def held(self, seconds: float) -> float:
         """How much of that time, which ends now, it has held the loop for: at least so much, as far as can be known."""
-        waited, modules = self._waited, self._modules
+        waited, modules, collections = self._waited, self._modules, self._collections
         self._look(perf_counter())
+        self.has_collected = self._collections > collections
         return 0.0 if self._modules > modules else max(0.0, seconds - (self._waited - waited))
 
     def _look(self, now: float) -> None:
         self._look_at = now + self._span
         self._waited = seconds_without_processor()
         self._modules = len(sys.modules)
+        self._collections = gc.get_stats()[-1]["collections"]

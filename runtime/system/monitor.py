@@ -23,6 +23,10 @@ __all__ = ["Monitor"]
 
 # Seconds. A slow handler is mostly slow each time: the log needs one warning, not all of them.
 _WARN_AGAIN_AFTER = 10.0
+_WHEN_COLLECTED = (
+    "Python's garbage collector has looked at all objects meanwhile, which takes long where there are very many: gc.freeze() when all is set up, or a larger "
+    "third number for gc.set_threshold(), makes that rarer. If it was not that: "
+)
 
 
 class _Subscription:
@@ -76,7 +80,7 @@ class Monitor:
             actor,
             seconds,
             handler,
-            actor_class.__when_slow__,
+            _WHEN_COLLECTED + actor_class.__when_slow__ if self._meter.has_collected else actor_class.__when_slow__,
         )
 
     def count_handled(self) -> None:

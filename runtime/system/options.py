@@ -37,6 +37,6 @@ def check_options(worker_threads: int | None, slow_handler: float, stop_timeout:
         if not seconds >= 0:  # nan, too
             msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
             raise UsageError(msg)
-    if not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE:
-        msg = f"ActorSystem: lease_seconds={lease_seconds}: give 2 or more, so that a store that answers late does not cost the runs; an hour at most."
+    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int | float) or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE:
+        msg = f"ActorSystem: lease_seconds={lease_seconds!r:.80}: give 2 or more, so that a store that answers late does not cost the runs; an hour at most."
         raise UsageError(msg)

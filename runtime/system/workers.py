@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -208,6 +208,8 @@ class Workers:
 
     def release(self) -> None:
         """End the threads that have no work, now, and the others when they have none."""
+        if not self._threads and not self._waiting:
+            return  # only what runs on the loop, where this is called, adds any
         with self._lock:
             self._retiring = True
             idle, self._idle = self._idle, []
@@ -232,36 +234,43 @@ class Workers:
             with contextlib.suppress(RuntimeError):  # the loop was closed at this very moment
                 loop.call_soon_threadsafe(_set, quiet)
 
-        seconds = self._begin_to_leave(tell)
-        if seconds is not None:
+        seconds, leaving = self._begin_to_leave(tell)
+        if leaving:
             await asyncio.wait((quiet,), timeout=seconds)
+        self._join(leaving)
 
     def leave_in_thread(self) -> None:
         """The same in a thread that may block, and then leave what has not returned behind."""
         quiet = threading.Event()
-        seconds = self._begin_to_leave(quiet.set)
+        seconds, leaving = self._begin_to_leave(quiet.set)
         try:
-            if seconds is not None:
+            if leaving:
                 quiet.wait(seconds)
         finally:
             self.leave_behind()
 
-    def _begin_to_leave(self, on_quiet: Callable[[], object]) -> float | None:
-        """Returns for how many seconds to wait until `on_quiet` is called; None: there is nothing to wait for."""
+    def _join(self, workers: Iterable[_Worker]) -> None:
+        """Wait for the threads among them that end: they only deliver what their last call returned, which takes no time."""
+        with self._lock:
+            ending = [worker.thread for worker in workers if worker not in self._threads]
+        for thread in ending:
+            thread.join()
+
+    def _begin_to_leave(self, on_quiet: Callable[[], object]) -> tuple[float, list[_Worker]]:
+        """Returns for how many seconds to wait until `on_quiet` is called, and the threads that make a call; without any, there is nothing to wait for."""
         self.release()
         now = monotonic()
         with self._lock:
-            instants = []
-            for worker in self._under_way():
+            leaving, instants = list(self._under_way()), []
+            for worker in leaving:
                 assert worker.call is not None
                 if worker.call.given_up is None:
                     worker.call.given_up = now
                     self._stuck += 1
                 instants.append(worker.call.given_up)
-            if not instants:
-                return None
-            self._on_quiet.append(on_quiet)
-            return max(0.0, max(instants) + self._patience - now)
+            if leaving:
+                self._on_quiet.append(on_quiet)
+            return max(0.0, max(instants, default=now) + self._patience - now), leaving
 
     def leave_behind(self) -> None:
         """Release the threads, and wait for none of them. What is still under way is named in the log, and is not the workers' any more."""

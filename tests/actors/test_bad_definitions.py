@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Middleware, Tool, exit_tool, tool, transfer_tool
+from understudy.actors import ChatModelAgent, Loop, Middleware, Parallel, Sequential, Tool, exit_tool, tool, transfer_tool
 from understudy.runtime import AgentHooks, Message, ModelSettings, OpenAIChatModel, RunHooks, Runner, ScriptedModel, ToolCalls, UsageError
 
 MODEL = ScriptedModel([])
@@ -168,3 +168,21 @@ def test_functions_become_tools_and_one_name_may_stand_for_several():
     agent = ChatModelAgent(name="mine", model=MODEL, tools=(plain, by_hand), return_directly="plain", model_settings=ModelSettings())
     assert [one.name for one in agent.tools] == ["plain", "by_hand"]
     assert agent.return_directly == {"plain"}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ChatModelAgent(name="A", model=MODEL, instructions="x"), r"ChatModelAgent\(\).*'instructions'. Did you mean 'instruction'\?"),
+        (lambda: ChatModelAgent(name="A", model=MODEL, histroy="lane"), "Did you mean 'history'"),
+        (
+            lambda: Sequential(name="A", sub_agents=[other], max_iterations=3),
+            r"Sequential\(\).*'max_iterations'. It takes: name, description, sub_agents, disallow",
+        ),
+        (lambda: Loop(name="A", sub_agents=[other], max_iteration=3), "Did you mean 'max_iterations'"),
+        (lambda: Parallel(name="A", sub_agents=[other], max_concurency=3), "Did you mean 'max_concurrency'"),
+    ],
+)
+def test_a_misspelt_option_says_which_one_is_meant(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()

@@ -129,7 +129,7 @@ def line_of(event):
     return " ".join(part for part in parts if part)
 
 
-class Stage:
+class CancelledRun:
     """A run in a system, with a store. `play()` starts it, `go_on()` resumes it from the store in another system."""
 
     def __init__(self, agent, *, store=True, clock=None, **options):

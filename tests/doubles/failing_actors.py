@@ -130,11 +130,6 @@ class Parent:
         return self.directives.pop(0) if self.directives[1:] else self.directives[0]
 
 
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
-
-
 KINDS = (Actor, ThreadActor)
 VICTIMS = [type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {}) for mixin in (Synchronous, Asynchronous) for kind in KINDS]
 PARENTS = {kind: type("Parent", (Parent, kind), {}) for kind in KINDS}

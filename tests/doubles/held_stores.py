@@ -5,7 +5,7 @@ import asyncio
 from tests.doubles.watched_stores import Watched
 from understudy import runtime
 from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Message
+from understudy.runtime import ActorSystem, MemoryStore, Message, ModelError
 
 LEASE_SECONDS = 30
 """For how long the owner of a run is alive after it has said so: what a system that was told nothing else does."""
@@ -119,13 +119,15 @@ class HeldStore(Held, MemoryStore):
 
 
 class Echo:
-    """A model that says how many messages it was given and what the last one was; at one that begins with "wait" it waits."""
+    """A model that says how many messages it was given and what the last one was; at one that begins with "wait" it waits, at "fail" it fails."""
 
     def __init__(self):
         self.gate, self.asked = asyncio.Event(), asyncio.Event()
+        self.requests = []
         self.cut = 0
 
     async def generate(self, request):
+        self.requests.append(request)
         last = request.messages[-1].text
         if last.startswith("wait"):
             self.asked.set()
@@ -134,6 +136,8 @@ class Echo:
             except asyncio.CancelledError:
                 self.cut += 1
                 raise
+        if last == "fail":
+            raise ModelError("it does not answer")
         return Message.assistant(f"{len(request.messages)} {last}")
 
 

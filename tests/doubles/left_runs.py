@@ -3,6 +3,8 @@
 from tests.doubles.held_stores import soon
 from understudy.actors import Agent
 from understudy.runtime import ActorSystem, AgentEvent, Runner
+from understudy.runtime.durability.leases import leases_of
+from understudy.runtime.durability.store_access import StoreAccess
 
 
 class Counts(Agent):
@@ -12,8 +14,10 @@ class Counts(Agent):
         super().__init__(name="A")
         self.gate = gate
         self.key = key
+        self.at_work = []  # the runs, each as often as it was begun or continued
 
     async def run(self, input, context):
+        self.at_work.append(context.run_id)
         if not context.state:
             context.state["begun"] = True
             context.session[self.key] = 1
@@ -31,3 +35,8 @@ async def left_in_the_middle(store, agent, reached, session=None):
         play = runner.query("go") if session is None else runner.session(session).query("go")
         await soon(reached.wait())
     return play
+
+
+async def lose_all(system, store):
+    """The store takes the owner for dead, as if its process had been killed."""
+    await store.revoke(leases_of(system)._by_store[StoreAccess(store)].name)

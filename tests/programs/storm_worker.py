@@ -24,6 +24,8 @@ from understudy.runtime import ActorSystem, CheckpointError, Message, RunHooks, 
 from understudy.runtime.durability.lease import Lease
 
 LEASE_SECONDS = 2
+KEPT_SECONDS = 86_400
+"""How runs have ended is asked for when all is over. Nobody is promised that it is kept for longer than this, and no storm lasts so long."""
 SENDERS = 4
 SESSIONS = ("s0", "s1", "s2", "s3")
 LOSSES = ("RunLost", "StoreError", "WriteRefused", "ResumeError", "SystemDraining", "UsageError", "CheckpointError", "CheckpointNotFound")
@@ -153,7 +155,7 @@ class Worker:
     def __init__(self, log, store, system, seed):
         self.log = log
         self.seed = seed
-        self.runner = Runner(make_agent(log, seed), store=store, system=system, durability="step", hooks=Noting(self))
+        self.runner = Runner(make_agent(log, seed), store=store, system=system, durability="step", hooks=Noting(self), keep=KEPT_SECONDS)
 
     def show(self, event, fence):
         """An event that belongs to the run. What has no invocation was said to this consumer only: that the run is lost here, for example."""

@@ -47,6 +47,7 @@ OF_A_TOOL = {
     "run_path",
     "send_action",
     "session",
+    "step",
     "tool_name",
 }
 CONTEXTS = pytest.mark.parametrize(("context", "names"), [(AgentContext, OF_AN_AGENT), (ToolContext, OF_A_TOOL)], ids=["agent", "tool"])

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.doubles.failing_actors import DIRECTIVES, RAISED, STROKES, VICTIMS, Echo, Script, parent_of, strike
+from tests.doubles.actors import Echo
+from tests.doubles.failing_actors import DIRECTIVES, RAISED, STROKES, VICTIMS, Script, parent_of, strike
 from understudy.runtime import ActorSystem, Resume, Stop
 
 # --- what is expected ---

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.doubles.failing_actors import RESTART, Asynchronous, Echo, Script, Synchronous, parent_of
+from tests.doubles.actors import Echo
+from tests.doubles.failing_actors import RESTART, Asynchronous, Script, Synchronous, parent_of
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, Stop, ThreadActor
 
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.doubles.failing_actors import DIRECTIVES, STROKES, VICTIMS, Echo, Script, parent_of, strike
+from tests.doubles.actors import Echo
+from tests.doubles.failing_actors import DIRECTIVES, STROKES, VICTIMS, Script, parent_of, strike
 from understudy.runtime import ActorSystem, Resume
 
 RAISED = (ValueError, asyncio.CancelledError, KeyboardInterrupt)

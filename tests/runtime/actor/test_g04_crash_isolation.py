@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.doubles.failing_actors import RAISED, Echo, OwnBaseException
+from tests.doubles.actors import Echo
+from tests.doubles.failing_actors import RAISED, OwnBaseException
 from understudy.runtime import Actor, ActorFailed, ActorSystem, Backoff, Restart, Resume, Stop, ThreadActor
 
 CRASHES = [error for error in RAISED if not issubclass(error, Exception)]

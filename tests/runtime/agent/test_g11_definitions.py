@@ -7,7 +7,7 @@ from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential,
 from understudy.runtime import ActorSystem, AgentEvent, Message, Runner, ToolCall, add_session_value, get_session_value
 
 
-class Echo:
+class Remembering:
     """A model that answers from what it is shown, whoever asks."""
 
     async def generate(self, request):
@@ -36,7 +36,7 @@ class Counting(Agent):
 
 
 def team():
-    talker = ChatModelAgent(name="talker", model=Echo(), tools=[remember])
+    talker = ChatModelAgent(name="talker", model=Remembering(), tools=[remember])
     return Sequential(
         name="s", sub_agents=[talker, Loop(name="l", max_iterations=2, sub_agents=[Counting(name="c")]), Parallel(name="p", sub_agents=[Counting(name="d")])]
     )

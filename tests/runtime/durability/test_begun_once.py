@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.doubles.held_stores import beside
+from tests.doubles.held_stores import beside, soon, turns
+from tests.doubles.left_runs import lose_all
 from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, CheckpointNotFound, MemoryStore, Runner, ScriptedModel, ToolCalls, UsageError
+from understudy.runtime import ActorSystem, CheckpointNotFound, MemoryStore, RunLost, Runner, ScriptedModel, ToolCalls, UsageError
+from understudy.runtime.testing import ManualClock
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 
@@ -186,5 +188,78 @@ def test_how_a_run_has_ended_is_kept_for_as_long_as_it_is_told(run):
         for bad in (-1, "some", float("nan")):
             with pytest.raises(UsageError):
                 Runner(desk.agent(), store=store, keep=bad)
+
+    run(main())
+
+
+@KINDS
+@pytest.mark.parametrize("session", [False, True], ids=["alone", "in a session"])
+def test_a_named_run_of_which_its_lost_process_has_left_nothing_is_begun_again(run, store_of, kind, session):
+    async def main():
+        store, desk, other = store_of(kind), Desk(), Desk()
+        one, two = beside(), beside()
+
+        def ask(its_desk, system):
+            runner = Runner(its_desk.agent(), store=store, durability="interrupt", system=system)
+            return (runner.session("s") if session else runner).query("go", run_id="r")
+
+        lost = ask(desk, one)
+        await soon(desk.asked.wait())
+        await lose_all(one, store)
+        other.go.set()
+        assert (await soon(ask(other, two))).final_output == "It is on its way."
+        assert (len(desk.calls), len(other.calls)) == (1, 1)
+        desk.go.set()
+        told = await soon(lost)
+        assert told.status == "failed"
+        assert isinstance(told.error, RunLost)
+        assert told.events[-1].error is told.error
+        assert (await soon(ask(desk, two))).final_output == "It is on its way."
+        assert len(other.calls) == 1
+
+    run(main())
+
+
+@KINDS
+def test_a_named_run_that_no_process_works_on_is_continued_by_who_asks_for_it(run, store_of, kind):
+    async def main():
+        store, desk, other = store_of(kind), Desk(), Desk()
+        one, two = beside(), beside()
+
+        def ask(its_desk, system):
+            return Runner(its_desk.agent(), store=store, durability="step", system=system).query("go", run_id="r")
+
+        lost = ask(desk, one)
+        await soon(desk.asked.wait())
+        await lose_all(one, store)
+        other.go.set()
+        model_is_asked_on = ChatModelAgent(name="Desk", model=ScriptedModel(["It is on its way."]), tools=other.agent().tools)
+        runner = Runner(model_is_asked_on, store=store, durability="step", system=two)
+        told = await soon(asyncio.gather(*(runner.query("go", run_id="r") for _ in range(3))))
+        assert {result.final_output for result in told} == {"It is on its way."}
+        assert other.calls == desk.calls
+        desk.go.set()
+        assert isinstance((await soon(lost)).error, RunLost)
+
+    run(main())
+
+
+def test_who_follows_a_run_is_told_when_it_is_lost_and_nothing_of_it_was_kept(run):
+    async def main():
+        store, desk = MemoryStore(), Desk()
+        one, clock = beside(), ManualClock()
+        two = beside(clock)
+        lost = Runner(desk.agent(), store=store, durability="interrupt", system=one).query("go", run_id="r")
+        await soon(desk.asked.wait())
+        followers = [Runner(desk.agent(), store=store, durability="interrupt", system=two).query("go", run_id="r") for _ in range(2)]
+        waiting = asyncio.gather(*followers, return_exceptions=True)
+        await asyncio.sleep(0)
+        await lose_all(one, store)
+        for _ in range(200):
+            await turns(3)
+            clock.advance(0.05)
+        assert {type(problem) for problem in await soon(waiting)} <= {RunLost}
+        desk.go.set()
+        assert (await soon(lost)).status == "failed"
 
     run(main())

@@ -82,6 +82,27 @@ def test_a_name_that_is_used_again_is_that_of_the_newest_run():
     assert agent.inputs[-1].messages[0].text == "second"
 
 
+@pytest.mark.parametrize("durability", ["interrupt", "step"])
+def test_a_name_that_is_used_again_while_its_run_waits_is_warned_of(caplog, durability):
+    runner = Runner(Asker("A"), store=MemoryStore(), durability=durability)
+    first = runner.query("first", checkpoint_id="1")
+    first.result(20)
+    assert caplog.messages == []
+    runner.query("second", checkpoint_id="1").result(20)
+    [warning] = caplog.messages
+    assert f"run {first.id}, which waits to be resumed" in warning
+    assert "resume('1@1')" in warning
+    assert runner.resume("1@1", data="x").result(20).final_output == "A heard x"
+
+
+def test_a_name_is_not_warned_of_when_its_run_was_answered(caplog):
+    runner = Runner(Asker("A"), store=MemoryStore())
+    for data in "xyz":
+        runner.query("q", checkpoint_id="1").result(20)
+        runner.resume("1", data=data).result(20)
+    assert caplog.messages == []
+
+
 def test_a_name_may_be_used_again_when_its_run_has_ended():
     runner = Runner(Asker("A"), store=MemoryStore())
     for data in "xy":

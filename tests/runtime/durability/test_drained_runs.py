@@ -140,3 +140,25 @@ def test_a_message_that_waits_for_its_turn_is_not_said_to_be_continued(run):
             assert "send it again" in str((await second).error)
 
     run(main())
+
+
+@pytest.mark.parametrize(("durability", "status"), [("step", "drained"), ("interrupt", "cancelled")])
+def test_a_run_whose_system_is_left_says_whether_another_process_goes_on_with_it(run, durability, status):
+    async def main():
+        store, model = MemoryStore(), Held(Message.assistant("done"))
+        async with ActorSystem() as system:
+            play = Runner(team(model, []), system=system, store=store, durability=durability).query("go")
+            waiting = asyncio.create_task(_result_of(play))
+            await model.asked.wait()
+        assert (await waiting).status == play.status == status
+        assert ("recover() continues" in str(play._record.result.error)) == (status == "drained")
+        async with ActorSystem() as system:
+            model.gate.set()
+            again = await Runner(team(model, []), system=system, store=store, durability="step").recover()
+            assert [(await one).status for one in again] == ["completed"] * (status == "drained")
+
+    run(main())
+
+
+async def _result_of(play):
+    return await play

@@ -1,4 +1,4 @@
-"""Whatever a store raises, and whenever it is closed, a run that is kept in it ends, says why, and everybody who waits for it is told. Ids are looked at before."""
+"""Whatever a store raises, and whenever it is closed, a run that is kept in it ends, says why, and everybody who waits for it is told."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles.held_stores import Echo, HeldStore, beside, echoing, soon
 from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls, UsageError
+from understudy.runtime import Runner, ScriptedModel, StoreError, ToolCalls, UsageError
 from understudy.runtime.testing import ManualClock
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
@@ -115,51 +115,5 @@ def test_g13_whatever_a_store_raises_ends_a_turn_and_the_next_one_has_its_own(ru
         except StoreError as raised:
             assert "it is broken" in str(raised)
         assert (await soon(second)).final_output == "1 b"
-
-    run(main())
-
-
-# --- ids ---
-
-
-@pytest.mark.parametrize("durability", ["interrupt", "step"])
-@pytest.mark.parametrize("size", [1501, 2001, 2047, 2048, 5000])
-def test_an_id_that_is_too_long_for_what_is_derived_from_it_is_said_before_the_run_begins(run, durability, size):
-    async def main():
-        store, model = HeldStore(), Echo()
-        runner = Runner(echoing(model), store=store, durability=durability)
-        with pytest.raises(UsageError, match="bytes"):
-            await soon(runner.query("x", checkpoint_id="x" * size))
-        assert store.calls == []
-        assert not model.asked.is_set()
-
-    run(main())
-
-
-@pytest.mark.parametrize("durability", ["interrupt", "step"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_longest_id_is_kept_found_and_continued_as_any_other(run, store_of, kind, durability):
-    async def main():
-        name = "é" * 750
-
-        @tool(needs_approval=True)
-        async def pay() -> str:
-            return "paid"
-
-        agent = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls("pay"), ToolCalls("pay"), "done", "done"]), tools=[pay])
-        runner = Runner(agent, store=store_of(kind), durability=durability)
-        assert (await soon(runner.query("x", checkpoint_id=name))).status == "interrupted"
-        assert (await soon(runner.resume(name, data=True))).status == "interrupted"
-        branch = runner.resume(f"{name}@1", data=True)
-        assert (await soon(branch)).status in ("interrupted", "completed")
-        assert (await soon(runner.resume(name, data=True))).status == "completed"
-
-    run(main())
-
-
-def test_the_id_of_a_session_that_is_too_long_is_said_before_its_first_turn(run):
-    async def main():
-        with pytest.raises(UsageError):
-            await soon(Runner(echoing(), store=MemoryStore()).session("s" * 2048).query("x"))
 
     run(main())

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.doubles.cancelling import TO_B, Door, Player, Stage, chat, line_of, to, turns, waiting
+from tests.doubles.cancelling import TO_B, CancelledRun, Door, Player, chat, line_of, to, turns, waiting
 from understudy.actors import Agent, GuardrailFunctionOutput, Parallel, Sequential, ToolContext, output_guardrail, tool
 from understudy.runtime import ActorSystem, AgentEvent, Backoff, Exit, MemoryStore, Restart, Runner, ToolCalls, TransferToAgent
 
@@ -25,7 +25,7 @@ async def both(stage, **options):
 
 def test_an_agent_that_asks_behind_its_transfer_is_answered_before_the_other_one_takes_over(run):
     async def main():
-        async with Stage(Player("A", TransferToAgent("B"), "ask", "a", sub_agents=[Player("B", "b")])) as stage:
+        async with CancelledRun(Player("A", TransferToAgent("B"), "ask", "a", sub_agents=[Player("B", "b")])) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A -> B", "A waits for A?"]
             assert behind == ["A heard yes", "A a", "B b"]
@@ -42,7 +42,7 @@ def test_an_agent_that_casts_another_one_behind_its_transfer_goes_on_with_that_b
             await context.cast(self.sub_agents[1])
 
     async def main():
-        async with Stage(Casts(name="A", sub_agents=[Player("B", "b"), Player("C", "ask")])) as stage:
+        async with CancelledRun(Casts(name="A", sub_agents=[Player("B", "b"), Player("C", "ask")])) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A -> B", "C waits for C?"]
             assert behind == ["C heard yes", "B b"]
@@ -58,7 +58,7 @@ def test_a_tool_that_waits_beside_one_that_hands_over_gets_its_answer_first(run)
 
     async def main():
         agent = chat("A", ToolCalls(("leave", {}), ("ask", {})), tools=[leave, ask], sub_agents=[Player("B", "b")])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A calls leave calls ask", "A leave: gone -> B", "A waits for well?"]
             assert behind == ["A ask: heard yes", "B b"]
@@ -81,7 +81,7 @@ def test_one_of_a_parallel_that_waits_for_something_comes_to_its_end_although_a_
     async def main():
         last = Player("C", "never")
         tree = Sequential(name="S", sub_agents=[Parallel(name="P", sub_agents=[Ends(name="A"), Player("B", "ask", "b")]), last])
-        async with Stage(tree, durability=durability) as stage:
+        async with CancelledRun(tree, durability=durability) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A ValueError" if end == "error" else "A exits", "P waits for B?"]
             assert behind == ["B heard yes", "B b"]
@@ -101,7 +101,7 @@ def test_an_agent_that_casts_two_at_once_waits_for_what_one_of_them_waits_for(ru
 
     async def main():
         agent = Gathers(name="A", sub_agents=[Player("B", order[0]), Player("C", order[1])])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             before, behind = await both(stage, data="yes")
             who = "BC"[order.index("ask")]
             assert before == [f"{'CB'[order.index('ask')]} b", f"{who} waits for {who}?"]
@@ -158,7 +158,7 @@ def test_of_two_exits_in_one_reply_one_ends_the_run_behind_all_other_calls(run):
     async def main():
         door = Door()
         calls = ToolCalls(("exit", {"final_result": "1"}), ("exit", {"final_result": "2"}), ("slow", {}))
-        async with Stage(chat("A", calls, tools=[waiting(door)], exit_tool=True)) as stage:
+        async with CancelledRun(chat("A", calls, tools=[waiting(door)], exit_tool=True)) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -180,7 +180,7 @@ def test_a_result_that_is_being_looked_at_is_not_lost(run):
 
     async def main():
         agent = chat("A", ToolCalls(slow={}), tools=[waiting(slow, return_directly=True)], output_guardrails=[look])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -206,7 +206,7 @@ def test_a_call_whose_failure_is_its_agents_is_not_made_again_for_those_that_wer
         door = Door()
         calls = ToolCalls(("fail", {"number": 1}), ("fail", {"number": 2}), ("slow", {}))
         agent = chat("A", calls, tools=[fail, waiting(door)], on_tool_error="raise", parallel_tool_calls=at_once)
-        async with Stage(agent, durability=durability) as stage:
+        async with CancelledRun(agent, durability=durability) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -231,7 +231,7 @@ def test_an_agent_that_is_started_again_makes_the_call_again_that_has_failed(run
 
     async def main():
         restart = Restart(max_restarts=3, backoff=Backoff(initial=0, maximum=0))
-        async with Stage(chat("A", ToolCalls(fail={}), "a", tools=[fail], on_tool_error="raise", on_failure=restart)) as stage:
+        async with CancelledRun(chat("A", ToolCalls(fail={}), "a", tools=[fail], on_tool_error="raise", on_failure=restart)) as stage:
             await stage.play()
             assert await stage.end() == ["A calls fail", "A fail: mended", "A a"]
 

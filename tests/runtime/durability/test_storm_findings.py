@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.doubles.left_runs import lose_all
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, Interrupted, MemoryStore, PostgresStore, Runner, ScriptedModel, ToolCalls
 from understudy.runtime.durability.lease import Lease
@@ -27,6 +28,7 @@ def test_g08_a_run_that_was_set_aside_says_so_to_whoever_asks_for_it_by_its_id(r
         async with ActorSystem() as system:
             Runner(agent, system=system, store=store, durability="step").query("go", run_id="r", detached=True)
             await begun.wait()
+            await lose_all(system, store)
         async with ActorSystem() as system:
             runner = Runner(agent, system=system, store=store, durability="step")
             assert await runner.recover(max_attempts=1) == []

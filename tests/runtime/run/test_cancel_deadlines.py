@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.doubles.cancelling import MODES, SAFE, Door, Player, Stage, after, chat, quick, turns, waiting
+from tests.doubles.cancelling import MODES, SAFE, CancelledRun, Door, Player, after, chat, quick, turns, waiting
 from understudy.actors import Parallel, Sequential
 from understudy.runtime import MemoryStore, RunHooks, Runner, RunStatus, ToolCalls, UsageError
 from understudy.runtime.testing import ManualClock
@@ -24,7 +24,7 @@ def deadlines(clock):
 def test_what_does_not_come_to_a_safe_point_in_time_is_cut_short(run, mode):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(chat("A", after(door, "never"), "a"), clock=clock) as stage:
+        async with CancelledRun(chat("A", after(door, "never"), "a"), clock=clock) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode, timeout=3)
@@ -44,7 +44,7 @@ def test_what_does_not_come_to_a_safe_point_in_time_is_cut_short(run, mode):
 def test_the_earliest_deadline_counts(run, timeouts):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(chat("A", after(door, "never")), clock=clock) as stage:
+        async with CancelledRun(chat("A", after(door, "never")), clock=clock) as stage:
             await stage.play()
             await door.somebody()
             handles = [await stage.cancel("after_tools", timeout=timeout) for timeout in timeouts]
@@ -62,7 +62,7 @@ def test_the_earliest_deadline_counts(run, timeouts):
 def test_a_deadline_of_a_run_that_comes_to_a_safe_point_is_forgotten(run):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), clock=clock) as stage:
+        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), clock=clock) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel("after_tools", timeout=3)
@@ -77,7 +77,7 @@ def test_a_deadline_of_a_run_that_comes_to_a_safe_point_is_forgotten(run):
 def test_no_time_at_all_is_immediate(run):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(chat("A", after(door, "never")), clock=clock) as stage:
+        async with CancelledRun(chat("A", after(door, "never")), clock=clock) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel("after_model", timeout=0)
@@ -95,7 +95,7 @@ def test_no_time_at_all_is_immediate(run):
 def test_immediate_wins(run, first):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(chat("A", after(door, "never"), "a"), clock=clock) as stage:
+        async with CancelledRun(chat("A", after(door, "never"), "a"), clock=clock) as stage:
             await stage.play()
             await door.somebody()
             handles = [await stage.cancel(first, timeout=3), await stage.cancel("immediate"), await stage.cancel(first)]
@@ -110,7 +110,7 @@ def test_immediate_wins(run, first):
 def test_of_two_modes_the_one_that_is_satisfied_first_counts(run, order):
     async def main():
         door, slow = Door(), Door()
-        async with Stage(chat("A", after(door, ToolCalls(slow={})), "never", tools=[waiting(slow)])) as stage:
+        async with CancelledRun(chat("A", after(door, ToolCalls(slow={})), "never", tools=[waiting(slow)])) as stage:
             await stage.play()
             await door.somebody()
             handles = [await stage.cancel(mode) for mode in order]
@@ -127,7 +127,7 @@ def test_whoever_cancels_twice_sees_one_end(run, mode):
     async def main():
         door = Door()
         hooks = Ends()
-        async with Stage(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), hooks=hooks) as stage:
+        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), hooks=hooks) as stage:
             await stage.play()
             await door.somebody()
             handles = [stage.run.cancel(mode), stage.run.cancel(mode)]
@@ -185,7 +185,7 @@ def test_a_run_that_has_not_been_started_is_started_and_cancelled():
 @pytest.mark.parametrize("mode", MODES)
 def test_a_run_that_has_ended_is_not_cancelled_any_more(run, mode):
     async def main():
-        async with Stage(chat("A", "a")) as stage:
+        async with CancelledRun(chat("A", "a")) as stage:
             await stage.play()
             assert await stage.end() == ["A a"]
             result = await stage.run
@@ -198,7 +198,7 @@ def test_a_run_that_has_ended_is_not_cancelled_any_more(run, mode):
 
 def test_a_run_that_waits_for_something_is_not_cancelled_any_more(run):
     async def main():
-        async with Stage(Player("A", "ask")) as stage:
+        async with CancelledRun(Player("A", "ask")) as stage:
             await stage.play()
             assert await stage.end() == ["A waits for A?"]
             assert await stage.run.cancel() is False
@@ -210,7 +210,7 @@ def test_a_run_that_waits_for_something_is_not_cancelled_any_more(run):
 def test_a_cancelled_run_is_answered_once(run):
     async def main():
         door = Door()
-        async with Stage(chat("A", after(door, "never"), "a")) as stage:
+        async with CancelledRun(chat("A", after(door, "never"), "a")) as stage:
             await stage.play()
             await door.somebody()
             await stage.run.cancel()
@@ -226,7 +226,7 @@ def test_a_cancelled_run_is_answered_once(run):
 def test_what_is_no_mode_and_no_time_is_refused_and_cancels_nothing(run, bad):
     async def main():
         door = Door()
-        async with Stage(chat("A", after(door, "a"))) as stage:
+        async with CancelledRun(chat("A", after(door, "a"))) as stage:
             await stage.play()
             with pytest.raises(UsageError):
                 stage.run.cancel(**bad)
@@ -244,7 +244,7 @@ def test_a_run_that_took_too_long_is_kept_and_goes_on(run, durability):
     async def main():
         clock, door = ManualClock(), Door()
         agent = chat("A", ToolCalls(quick={}), after(door, "never"), "a", tools=[quick])
-        async with Stage(agent, clock=clock, durability=durability) as stage:
+        async with CancelledRun(agent, clock=clock, durability=durability) as stage:
             await stage.play(timeout=20)
             await door.somebody()
             clock.advance(20)
@@ -261,7 +261,7 @@ def test_a_run_that_took_too_long_is_kept_and_goes_on(run, durability):
 def test_the_timeout_of_a_run_cuts_short_what_was_to_end_at_a_safe_point(run):
     async def main():
         clock, door = ManualClock(), Door()
-        async with Stage(chat("A", after(door, "never")), clock=clock) as stage:
+        async with CancelledRun(chat("A", after(door, "never")), clock=clock) as stage:
             await stage.play(timeout=5)
             await door.somebody()
             handle = await stage.cancel("after_model", timeout=30)
@@ -318,7 +318,7 @@ def test_a_cancelled_run_says_who_was_at_work(run, store):
         inner = chat("I", after(first, "never"))
         outer = chat("O", ToolCalls(I={"request": "go"}), tools=[inner.as_tool()])
         agent = Sequential(name="S", sub_agents=[Player("Z", "z"), Parallel(name="P", sub_agents=[outer, Player("C", second), Player("D", third)])])
-        async with Stage(agent, store=store) as stage:
+        async with CancelledRun(agent, store=store) as stage:
             await stage.play()
             for door in (first, second, third):
                 await door.somebody()
@@ -341,7 +341,7 @@ def test_a_cancelled_run_says_who_was_at_work(run, store):
 def test_a_run_that_ends_between_two_agents_says_who_encloses_them(run):
     async def main():
         door = Door()
-        async with Stage(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")])) as stage:
+        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")])) as stage:
             await stage.play()
             await door.somebody()
             await stage.cancel("after_tools")

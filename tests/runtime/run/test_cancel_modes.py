@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.doubles.cancelling import MODES, SAFE, Door, Player, Stage, after, chat, quick, waiting
+from tests.doubles.cancelling import MODES, SAFE, CancelledRun, Door, Player, after, chat, quick, waiting
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import Message, MessageDelta, ToolCalls, UsageError
 
@@ -22,7 +22,7 @@ def test_immediate_cuts_the_call_of_the_model_short_and_it_is_made_again(run):
     async def main():
         door = Door()
         agent = chat("A", after(door, "never"), "hello")
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel("immediate") is True
@@ -39,7 +39,7 @@ def test_a_run_whose_last_reply_is_under_way_completes(run, mode):
     async def main():
         door = Door()
         agent = chat("A", after(door, "hello"))
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -57,7 +57,7 @@ def test_after_model_ends_before_the_tools_that_the_model_wants(run):
         slow = Door()
         slow.open()
         agent = chat("A", after(door, ToolCalls(slow={})), "done", tools=[waiting(slow)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel("after_model")
@@ -77,7 +77,7 @@ def test_after_tools_ends_behind_the_tools_that_the_model_wants(run):
         slow = Door()
         slow.open()
         agent = chat("A", after(door, ToolCalls(slow={})), "done", tools=[waiting(slow)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel("after_tools")
@@ -97,7 +97,7 @@ def test_immediate_cuts_a_tool_short_and_its_call_is_made_again_under_the_same_k
     async def main():
         door = Door()
         agent = chat("A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -117,7 +117,7 @@ def test_tools_that_are_under_way_come_to_their_end(run, mode):
     async def main():
         door = Door()
         agent = chat("A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -135,7 +135,7 @@ def test_of_tools_that_are_called_one_by_one_the_next_one_is_not_begun(run, mode
     async def main():
         door = Door()
         agent = chat("A", ToolCalls(("slow", {}), ("quick", {})), "done", tools=[quick, waiting(door)], parallel_tool_calls=False)
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -153,7 +153,7 @@ def test_a_run_whose_last_tool_is_under_way_completes(run, mode):
     async def main():
         door = Door()
         agent = chat("A", ToolCalls(slow={}), tools=[waiting(door, return_directly=True)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -169,7 +169,7 @@ def test_a_result_that_is_to_come_last_is_kept_while_the_others_are_cut_short(ru
         door, last = Door(), Door()
         last.open()
         agent = chat("A", ToolCalls(("slow", {}), ("last", {})), tools=[waiting(door), waiting(last, "last", return_directly=True)])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             await last.somebody()
@@ -194,7 +194,7 @@ def test_a_tool_in_a_thread_is_not_waited_for_and_shows_nothing_any_more(run):
             return "unblocked"
 
         agent = chat("A", ToolCalls(blocking={}), "done", tools=[blocking])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await asyncio.to_thread(reached.wait, 5)
             assert await stage.run.cancel() is True
@@ -218,7 +218,7 @@ def test_a_tool_in_a_thread_comes_to_its_end(run, mode):
             assert let_go.wait(10)
             return "unblocked"
 
-        async with Stage(chat("A", ToolCalls(blocking={}), "done", tools=[blocking])) as stage:
+        async with CancelledRun(chat("A", ToolCalls(blocking={}), "done", tools=[blocking])) as stage:
             await stage.play()
             await asyncio.to_thread(reached.wait, 5)
             handle = await stage.cancel(mode)
@@ -257,7 +257,7 @@ def streaming(door, *, last):
 def test_immediate_cuts_a_stream_short_and_it_is_streamed_from_the_beginning(run):
     async def main():
         door = Door()
-        async with Stage(streaming(door, last=True), streaming=True) as stage:
+        async with CancelledRun(streaming(door, last=True), streaming=True) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -273,7 +273,7 @@ def test_immediate_cuts_a_stream_short_and_it_is_streamed_from_the_beginning(run
 def test_a_reply_that_is_being_streamed_is_streamed_to_its_end(run, mode, last, left):
     async def main():
         door = Door()
-        async with Stage(streaming(door, last=last), streaming=True) as stage:
+        async with CancelledRun(streaming(door, last=last), streaming=True) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -290,7 +290,7 @@ def test_a_reply_that_is_being_streamed_is_streamed_to_its_end(run, mode, last, 
 def test_immediate_cuts_a_custom_agent_short_and_it_goes_on_from_its_state(run):
     async def main():
         door = Door()
-        async with Stage(Player("A", "one", door, "two")) as stage:
+        async with CancelledRun(Player("A", "one", door, "two")) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -306,7 +306,7 @@ def test_immediate_cuts_a_custom_agent_short_and_it_goes_on_from_its_state(run):
 def test_a_custom_agent_has_no_safe_point_but_its_end(run, mode):
     async def main():
         door = Door()
-        async with Stage(Player("A", "one", door, "two")) as stage:
+        async with CancelledRun(Player("A", "one", door, "two")) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -324,7 +324,7 @@ def test_a_custom_agent_has_no_safe_point_but_its_end(run, mode):
 def test_without_a_store_it_ends_the_same_way_and_cannot_be_resumed(run, mode):
     async def main():
         door = Door()
-        async with Stage(chat("A", ToolCalls(slow={}), "done", tools=[waiting(door)]), store=False) as stage:
+        async with CancelledRun(chat("A", ToolCalls(slow={}), "done", tools=[waiting(door)]), store=False) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)

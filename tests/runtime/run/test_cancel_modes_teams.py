@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.doubles.cancelling import BACK, MODES, SAFE, TO_B, Door, Stage, after, chat, quick, to, turns, waiting
+from tests.doubles.cancelling import BACK, MODES, SAFE, TO_B, CancelledRun, Door, after, chat, quick, to, turns, waiting
 from understudy.actors import PlanExecute, Supervisor, ToolContext, make_executor, make_planner, make_replanner, tool
 from understudy.runtime import ScriptedModel, ToolCalls
 
@@ -14,7 +14,7 @@ def test_immediate_reaches_an_agent_that_is_called_as_a_tool_and_the_outer_model
         door = Door()
         inner = chat("I", after(door, "never"), "inner")
         outer = chat("O", ToolCalls(I={"request": "go"}), "outer", tools=[inner.as_tool(emit_events=True)])
-        async with Stage(outer) as stage:
+        async with CancelledRun(outer) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -33,7 +33,7 @@ def test_an_agent_that_is_called_as_a_tool_comes_to_its_own_safe_point(run, mode
         slow.open()
         inner = chat("I", after(door, ToolCalls(slow={})), "inner", tools=[waiting(slow)])
         outer = chat("O", ToolCalls(I={"request": "go"}), "outer", tools=[inner.as_tool(emit_events=True)])
-        async with Stage(outer) as stage:
+        async with CancelledRun(outer) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -63,7 +63,7 @@ def test_a_call_beside_an_agent_tool_may_be_the_last_that_comes_to_an_end(run, m
             tools=[inner.as_tool(), slow],
             on_tool_error="raise" if how == "fails" else "report",
         )
-        async with Stage(outer) as stage:
+        async with CancelledRun(outer) as stage:
             await stage.play()
             await inside.somebody()
             await door.somebody()
@@ -97,7 +97,7 @@ def test_a_supervisor_goes_on_where_its_team_was_when_the_run_was_cancelled(run,
         door = Door()
         chief = chat("A", to("B"), "all done")
         member = chat("B", after(door, "b"), "b again")
-        async with Stage(Supervisor(supervisor=chief, sub_agents=[member])) as stage:
+        async with CancelledRun(Supervisor(supervisor=chief, sub_agents=[member])) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -121,7 +121,7 @@ def test_a_plan_that_is_being_carried_out_is_carried_out_to_its_end(run, mode):
         planner, replanner = ScriptedModel([ToolCalls(plan={"steps": ["a", "b"]})]), ScriptedModel([ToolCalls(respond={"response": "R"})])
         executor = ScriptedModel([after(door, "ra"), *(["ra again"] if mode == "immediate" else [])])
         agent = PlanExecute(planner=make_planner(planner), executor=make_executor(executor), replanner=make_replanner(replanner))
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -146,7 +146,7 @@ def test_a_planner_that_is_being_asked_has_made_its_plan_when_the_run_ends(run, 
         planner = ScriptedModel([after(door, ToolCalls(plan={"steps": ["a"]}))])
         executor, replanner = ScriptedModel(["ra"]), ScriptedModel([ToolCalls(respond={"response": "R"})])
         agent = PlanExecute(planner=make_planner(planner), executor=make_executor(executor), replanner=make_replanner(replanner))
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)

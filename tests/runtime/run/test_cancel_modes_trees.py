@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.doubles.cancelling import BACK, MODES, SAFE, TO_B, Door, Player, Stage, after, chat, quick, to
+from tests.doubles.cancelling import BACK, MODES, SAFE, TO_B, CancelledRun, Door, Player, after, chat, quick, to
 from understudy.actors import DeterministicTransfer, Loop, Parallel, Sequential
 from understudy.runtime import Exit, ToolCalls, TransferToAgent
 
@@ -16,7 +16,7 @@ def test_the_next_child_is_not_begun(run, kind, mode):
         door = Door()
         subs = [Player("A", door, "a"), Player("B", "b")]
         flow = Sequential(name="S", sub_agents=subs) if kind == "sequential" else Loop(name="S", sub_agents=subs, max_iterations=1)
-        async with Stage(flow) as stage:
+        async with CancelledRun(flow) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -35,7 +35,7 @@ def test_immediate_cuts_the_child_short_that_plays(run, kind):
         door = Door()
         subs = [Player("A", "a"), Player("B", "b1", door, "b2"), Player("C", "c")]
         flow = Sequential(name="S", sub_agents=subs) if kind == "sequential" else Loop(name="S", sub_agents=subs, max_iterations=1)
-        async with Stage(flow) as stage:
+        async with CancelledRun(flow) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
@@ -52,7 +52,7 @@ def test_between_the_rounds_of_a_loop_it_ends_and_the_round_is_known_when_it_goe
         door = Door()
         model = [after(door, "first"), "second", "third"]
         agent = chat("A", *model)
-        async with Stage(Loop(name="L", sub_agents=[agent], max_iterations=3)) as stage:
+        async with CancelledRun(Loop(name="L", sub_agents=[agent], max_iterations=3)) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -71,7 +71,7 @@ def test_behind_the_last_child_there_is_nothing_to_cancel(run, mode, exits):
     async def main():
         door = Door()
         subs = [Player("A", door, "a", Exit()), Player("B", "never")] if exits else [Player("A", door, "a")]
-        async with Stage(Sequential(name="S", sub_agents=subs)) as stage:
+        async with CancelledRun(Sequential(name="S", sub_agents=subs)) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -90,7 +90,7 @@ def test_the_target_of_a_transfer_is_not_begun_and_takes_over_when_the_run_goes_
     async def main():
         door = Door()
         agent = Player("A", TransferToAgent("B"), door, sub_agents=[Player("B", "b")])
-        async with Stage(agent) as stage:
+        async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -108,7 +108,7 @@ def test_when_a_transfer_is_under_way_the_run_ends_before_its_target(run, mode):
     async def main():
         door, b = Door(), chat("B", "b")
         a = chat("A", after(door, to("B")), sub_agents=[b])
-        async with Stage(Sequential(name="S", sub_agents=[a, Player("C", "c")])) as stage:
+        async with CancelledRun(Sequential(name="S", sub_agents=[a, Player("C", "c")])) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -128,7 +128,7 @@ def test_a_deterministic_transfer_is_announced_and_followed_when_the_run_goes_on
         door = Door()
         b = DeterministicTransfer(Player("B", door, "b"), to=["A"])
         a = chat("A", to("B"), "a", sub_agents=[b])
-        async with Stage(a) as stage:
+        async with CancelledRun(a) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -149,7 +149,7 @@ def test_in_a_parallel_all_come_to_a_safe_point_before_the_run_ends(run, mode):
         first, second = Door(), Door()
         a = chat("A", after(first, ToolCalls(quick={})), "a", tools=[quick])
         b = chat("B", after(second, "b"))
-        async with Stage(Parallel(name="P", sub_agents=[a, b])) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=[a, b])) as stage:
             await stage.play()
             await first.somebody()
             await second.somebody()
@@ -172,7 +172,7 @@ def test_in_a_parallel_it_does_not_matter_who_comes_last_to_a_safe_point(run, mo
     async def main():
         first, second = Door(), Door()
         a, b = chat("A", after(first, "a")), chat("B", after(second, ToolCalls(quick={})), "b", tools=[quick])
-        async with Stage(Parallel(name="P", sub_agents=[a, b])) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=[a, b])) as stage:
             await stage.play()
             await first.somebody()
             await second.somebody()
@@ -192,7 +192,7 @@ def test_those_that_wait_for_their_turn_in_a_parallel_are_not_begun(run, mode):
     async def main():
         door = Door()
         subs = [Player("A", door, "a"), Player("B", "b"), Player("C", "c")]
-        async with Stage(Parallel(name="P", sub_agents=subs, max_concurrency=1)) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=subs, max_concurrency=1)) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -208,7 +208,7 @@ def test_immediate_ends_all_of_a_parallel_and_who_has_finished_does_not_play_aga
     async def main():
         first, second = Door(), Door()
         a, b, c = Player("A", "a1", first, "a2"), Player("B", "b"), chat("C", after(second, "never"), "c")
-        async with Stage(Parallel(name="P", sub_agents=[a, b, c])) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=[a, b, c])) as stage:
             await stage.play()
             await first.somebody()
             await second.somebody()
@@ -224,7 +224,7 @@ def test_immediate_ends_all_of_a_parallel_and_who_has_finished_does_not_play_aga
 def test_if_all_others_have_ended_a_run_that_waits_for_something_is_interrupted_and_not_cancelled(run, mode):
     async def main():
         door = Door()
-        async with Stage(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -239,7 +239,7 @@ def test_if_all_others_have_ended_a_run_that_waits_for_something_is_interrupted_
 def test_what_waits_for_something_waits_on_when_the_run_is_cancelled_beside_it(run):
     async def main():
         door = Door()
-        async with Stage(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
+        async with CancelledRun(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True

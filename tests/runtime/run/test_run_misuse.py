@@ -63,3 +63,21 @@ def test_a_run_that_has_begun_goes_on(run):
         assert (await playing).final_output == "hi"
 
     run(main())
+
+
+@pytest.mark.parametrize("name", ["text", "final_output", "error", "interrupts", "raise_for_error"])
+def test_a_run_that_is_taken_for_its_result_says_that_it_is_to_be_awaited(run, model, name):
+    async def main():
+        playing = Runner(ChatModelAgent(name="A", model=model)).query("go")
+        with pytest.raises(AttributeError, match=rf"`\(await run\)\.{name}`"):
+            getattr(playing, name)
+        assert getattr(await playing, name) is not NotImplemented
+
+    run(main())
+
+
+def test_a_run_has_no_other_attributes(model):
+    playing = Runner(ChatModelAgent(name="A", model=model)).query("go")
+    with pytest.raises(AttributeError, match="'Run' object has no attribute 'txt'"):
+        playing.txt  # noqa: B018
+    assert playing.result().text == "hi"

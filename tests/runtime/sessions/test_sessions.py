@@ -5,42 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.doubles.held_stores import Echo
 from understudy.actors import ChatModelAgent, Sequential, ToolContext, tool
-from understudy.runtime import (
-    ActorSystem,
-    CheckpointError,
-    MemoryStore,
-    Message,
-    ModelError,
-    Runner,
-    RunStatus,
-    ScriptedModel,
-    SessionBusy,
-    SystemDraining,
-    ToolCalls,
-    UsageError,
-)
+from understudy.runtime import ActorSystem, CheckpointError, MemoryStore, Runner, RunStatus, ScriptedModel, SessionBusy, SystemDraining, ToolCalls, UsageError
 
 KINDS = ["memory", "sqlite", "redis", "postgres"]
-
-
-class Echo:
-    """A model that says how many messages it was given and what the last one was; at one that begins with "wait" it waits."""
-
-    def __init__(self):
-        self.gate = asyncio.Event()
-        self.asked = asyncio.Event()
-        self.requests = []
-
-    async def generate(self, request):
-        self.requests.append(request)
-        last = request.messages[-1].text
-        if last.startswith("wait"):
-            self.asked.set()
-            await self.gate.wait()
-        if last == "fail":
-            raise ModelError("it does not answer")
-        return Message.assistant(f"{len(request.messages)} {last}")
 
 
 @asynccontextmanager

@@ -320,6 +320,14 @@ def test_a_large_commit_is_one_step(run, store):
     run(main())
 
 
+def test_a_limit_may_be_as_large_as_one_likes(run, store):
+    async def main():
+        await store.set("k", b"v")
+        assert await store.orphans("", 10**400) == ["k"]
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -333,6 +341,8 @@ def test_a_large_commit_is_one_step(run, store):
         lambda store: store.claim("k", "a", former=""),
         lambda store: store.commit(None, [Put("", b"v")]),
         lambda store: store.commit(None, [Append("k", (b"v",), -1)]),
+        lambda store: store.commit(None, [Append("k", (b"v",), 2**63)]),
+        lambda store: store.read("k", 2**63),
         lambda store: store.commit(None, [Append("k", ("v",), 0)]),
         lambda store: store.commit(None, [Put("k", b"v", 0)]),
         lambda store: store.commit(Claim("k", "a", 1), [Expect("k" * 3000)]),

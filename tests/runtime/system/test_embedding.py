@@ -16,15 +16,11 @@ import httpx
 import pytest
 import uvloop
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, AskTimeout, HandlerCancelled, Restart, ThreadActor, UsageError
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 SECONDS = 50  # a program that takes longer hangs
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
 
 
 class Doubler(Actor):

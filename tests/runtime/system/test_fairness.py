@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorRef, ActorSystem, MailboxSettings
 
 WATCHDOG = 10.0
@@ -35,11 +36,6 @@ class Pair(Actor):
 
     def on_receive(self, other: ActorRef) -> None:
         other.tell(self.actor_ref)
-
-
-class Echo(Actor):
-    def on_receive(self, message: object) -> object:
-        return message
 
 
 class AsyncEcho(Actor):

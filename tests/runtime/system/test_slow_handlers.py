@@ -1,6 +1,7 @@
 """A handler or hook that blocks the loop for long: a warning names the actor and the handler, and says what to do."""
 
 import asyncio
+import gc
 import sys
 import time
 
@@ -267,6 +268,32 @@ def test_an_import_is_made_once_and_not_warned_about(run, warnings, monkeypatch)
 
     run(main())
     assert len(warnings()) == 1  # nothing was imported any more, and it is slow all the same
+
+
+@pytest.fixture
+def no_collections():
+    """None but those that a test asks for."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_garbage_collector_is_named_where_it_has_run(run, warnings, no_collections, collects):
+    class Slow(Actor):
+        def on_receive(self, message):
+            block()
+            if collects:
+                gc.collect()
+
+    async def main():
+        async with ActorSystem(slow_handler=LIMIT) as system:
+            await system.spawn(Slow).request("m")
+
+    run(main())
+    (text,) = warnings()
+    assert ("garbage collector" in text) is collects
+    assert "Slow" in text
 
 
 def test_an_agent_that_blocks_is_named_with_what_to_do_about_it(run, warnings):

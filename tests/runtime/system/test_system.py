@@ -7,19 +7,10 @@ import weakref
 
 import pytest
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
 from understudy.runtime.system.system import SystemState
 from understudy.runtime.testing import ManualClock
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
-
-
-class ThreadEcho(ThreadActor):
-    def on_receive(self, message):
-        return message
 
 
 class Where(Actor):

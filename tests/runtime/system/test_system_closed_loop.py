@@ -7,23 +7,14 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
+from tests.doubles.actors import Echo, ThreadEcho
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
 from understudy.runtime.actor import current as directory
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
-
-
-class ThreadEcho(ThreadActor):
-    def on_receive(self, message):
-        return message
 
 
 def bury(system):
     """So that what nobody left does not outlive the test."""
-    directory.leave_loop(system.loop)
+    directory.leave_loop(system.loop, system)
     for ref in pykka.ActorRegistry.get_all():
         if ref._cell.system is system:
             pykka.ActorRegistry.unregister(ref)

@@ -5,13 +5,9 @@ import threading
 
 import pytest
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorSystem, Backoff, DrainReport, Restart, SystemDraining, ThreadActor, UsageError
 from understudy.runtime.testing import ManualClock
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
 
 
 class Gate(Actor):

@@ -8,15 +8,11 @@ import pykka
 import pytest
 import uvloop
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
 from understudy.runtime.system.system import SystemState
 
 who = contextvars.ContextVar("who", default="nobody")
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
 
 
 class Where(Actor):

@@ -5,12 +5,8 @@ import asyncio
 import pykka
 import pytest
 
+from tests.doubles.actors import Echo
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
 
 
 def test_a_second_system_on_the_same_loop_is_refused(run):

@@ -6,18 +6,9 @@ import time
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, DeadLetter, MailboxSettings, Restart, ThreadActor
+from tests.doubles.actors import Echo, ThreadEcho
+from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, DeadLetter, MailboxSettings, Restart
 from understudy.runtime.testing import ManualClock
-
-
-class Echo(Actor):
-    def on_receive(self, message):
-        return message
-
-
-class ThreadEcho(ThreadActor):
-    def on_receive(self, message):
-        return message
 
 
 class Gate(Actor):

@@ -9,6 +9,7 @@ import pytest
 
 from understudy.runtime import ActorSystem
 from understudy.runtime.system import workers as room
+from understudy.runtime.system.blocking_call import BlockingCall
 
 
 def threads_of(system):
@@ -131,6 +132,31 @@ def test_leaving_waits_for_calls_that_return_in_time(run, errors):
 
     run(main())
     assert errors() == []
+
+
+def test_leaving_waits_for_a_thread_that_has_its_last_result_still_to_deliver(run, monkeypatch):
+    deliver = BlockingCall.deliver
+
+    def late(call):
+        room_to_leave.wait(20)
+        deliver(call)
+
+    monkeypatch.setattr(BlockingCall, "deliver", late)
+    gate, room_to_leave = threading.Event(), threading.Event()
+
+    async def main():
+        async with ActorSystem(stop_timeout=20) as system:
+            begun = asyncio.Event()
+            call = asyncio.ensure_future(system.run_named(gate.wait, "finish", begun.set))
+            await begun.wait()
+            call.cancel()
+            asyncio.get_running_loop().call_later(0.01, gate.set)
+            opening = threading.Timer(0.05, room_to_leave.set)
+            opening.start()
+        assert threads_of(system) == []
+        opening.join()
+
+    run(main())
 
 
 def test_leaving_names_what_does_not_return_and_leaves_it_behind(run, errors):

@@ -1,0 +1,121 @@
+"""A tool called by a test, without a run around it.
+
+Owns: a `ToolContext` whose door leads nowhere, and what a tool has said through it. It must never start an actor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.options import ToolOptions
+from ...runtime.agent.run_context import RunContext
+from ...runtime.agent.session_values import SessionValues
+from ...runtime.data.chat import ToolCall, new_id
+from ...runtime.data.events import Action, AgentEvent
+from ...runtime.data.interrupt import Answer, InterruptContext, Pending
+from .call_door import CallDoor, ToolInterrupted
+from .tool_context import ToolContext
+
+__all__ = ["ToolContextDouble", "tool_context"]
+
+T = TypeVar("T")
+
+
+class _Invocation:
+    """What a tool can see of the invocation that calls it."""
+
+    def __init__(self, agent_name: str) -> None:
+        self.id = new_id()
+        self.run_path = (agent_name,)
+
+
+class _Agent:
+    """What a tool can reach of its agent."""
+
+    def __init__(self, run: RunContext, agent_name: str, options: tuple[ToolOptions, ...]) -> None:
+        self.run = run
+        self.agent_name = agent_name
+        self.options = options
+        self.invocation = _Invocation(agent_name)
+        self._done: dict[str, object] = {}
+
+    async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
+        if name not in self._done:
+            self._done[name] = await make()
+        return cast("T", self._done[name])
+
+    async def run_tool(self, work: Callable[[], T], _name: str, began: Callable[[], object] | None) -> T:
+        if began is not None:
+            began()
+        return await asyncio.to_thread(work)
+
+
+class _Door(CallDoor):
+    """Keeps what the tool says, and answers from a list."""
+
+    __slots__ = ("answers", "asked", "emitted")
+
+    def __init__(self, agent: _Agent, call: ToolCall, answer: Answer | None, answers: Sequence[object]) -> None:
+        super().__init__(cast("AgentDoor", agent), call, answer)
+        self.answers = list(answers)
+        self.asked: list[object] = []
+        self.emitted: list[AgentEvent] = []
+
+    def interrupt(self, info: Any, state: Any) -> Any:
+        self.asked.append(info)
+        if self.answers:
+            return self.answers.pop(0)
+        raise ToolInterrupted((InterruptContext(new_id(), (self.address_step,), info),))
+
+    def emit(self, event: AgentEvent) -> None:
+        self.emitted.append(event)
+
+
+class ToolContextDouble(ToolContext):
+    """A `ToolContext` without a run. What the tool has said through it can be read."""
+
+    __slots__ = ()
+
+    _door: _Door
+
+    @property
+    def emitted(self) -> list[AgentEvent]:
+        """What was given to `emit`."""
+        return self._door.emitted
+
+    @property
+    def asked(self) -> list[object]:
+        """The `info` of each `interrupt`."""
+        return self._door.asked
+
+    @property
+    def action(self) -> Action | None:
+        """What was given to `send_action` last."""
+        return self._door.action
+
+
+def tool_context(
+    *,
+    tool_name: str = "tool",
+    call_id: str = "call_1",
+    agent_name: str = "agent",
+    arguments: str = "{}",
+    session_values: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
+    answers: Sequence[object] = (),
+    context: object = None,
+) -> ToolContextDouble:
+    """A `ToolContext` for the unit test of a tool: `assert book("Chez Paul", context=tool_context()) == ...`.
+
+    `answers` is what its calls of `interrupt()` return, one after the other; one for which there is none raises `ToolInterrupted`, as in a run.
+    """
+    run = RunContext(new_id(), None, SessionValues(session_values), (), ())
+    run.context = context
+    given = (ToolOptions(**options),) if options else ()
+    call = ToolCall(call_id, tool_name, arguments)
+    pending = Pending(InterruptContext(new_id(), ()), call_id)
+    answer = Answer(pending, is_target=True, data=answers[0]) if answers else None
+    return ToolContextDouble(_Door(_Agent(run, agent_name, given), call, answer, answers))

@@ -1,0 +1,21 @@
+"""Looking at runs and agents from outside.
+
+Owns the forms in which they are shown. Its files, each importing only from those above it:
+
+    event_json      an event as JSON, and the schema of that
+    sse             a run as server-sent events, for a browser
+    svg             the parts of a drawing
+    shapes          what a picture of agents is made of
+    graph_text      such a picture as lines of text
+    graph_mermaid   as a flowchart
+    graph_svg       as a drawing
+    graph           reading it from definitions
+
+It must never change a run, nor be imported by what runs.
+"""
+
+from .event_json import EVENT_SCHEMA, event_json
+from .graph import Graph, graph
+from .sse import sse
+
+__all__ = ["EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"]

@@ -1,0 +1,88 @@
+"""How far a long piece of work has come, told to a function of the caller's, or drawn as a bar.
+
+Owns: the numbers, and the bar, where the package rich is installed and a person looks at a terminal. It must never be what a piece of work fails for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+from ..errors import UsageError
+
+__all__ = ["MapProgress", "ProgressLike", "progress_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class MapProgress:
+    """How many inputs are done, how many of these have not completed, and how many there are, if that is known."""
+
+    done: int
+    failed: int
+    total: int | None
+
+
+ProgressLike: TypeAlias = bool | Callable[[MapProgress], object]
+
+
+class Shown(Protocol):
+    """Where progress is shown, for the length of a `with` block."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def show(self, progress: MapProgress) -> None: ...
+
+
+def progress_of(wanted: ProgressLike) -> Shown:
+    """Where it is shown: by that function; with True, as a bar where there is a terminal; with False, nowhere."""
+    if callable(wanted):
+        return _Told(wanted)
+    if not isinstance(wanted, bool):
+        msg = f"map(progress={wanted!r}): give True, False, or a function of how far it has come."
+        raise UsageError(msg)
+    if wanted and sys.stderr is not None and sys.stderr.isatty():
+        try:
+            from rich.console import Console  # noqa: PLC0415 -- an extra
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        except ImportError:
+            return _Told(_nothing)
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]} failed"), TimeRemainingColumn())
+        return _Bar(Progress(*columns, console=Console(stderr=True), transient=False))
+    return _Told(_nothing)
+
+
+def _nothing(_progress: MapProgress) -> None:
+    """Progress that is shown nowhere."""
+
+
+class _Told:
+    def __init__(self, tell: Callable[[MapProgress], object]) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+    def show(self, progress: MapProgress) -> None:
+        self._tell(progress)
+
+
+class _Bar:
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        self._task = self._bar.add_task("runs", total=None, failed=0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def show(self, progress: MapProgress) -> None:
+        self._bar.update(self._task, completed=progress.done, total=progress.total, failed=progress.failed)

@@ -1,0 +1,56 @@
+"""Fixtures for pytest. It finds them by itself where this package is installed.
+
+Owns: `scripted`, `memory_runner` and `manual_clock`. It must never do anything in a test that asks for none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ..agent.tree import Definition
+    from ..models import ScriptedModel
+    from ..models.scripted import Line
+    from ..runner import Runner
+    from .manual_clock import ManualClock
+
+__all__ = ["manual_clock", "memory_runner", "scripted"]
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[..., ScriptedModel]]:
+    """Makes models that say what they are told to: `scripted("a", "b")`. A line that no call has used fails the test."""
+    from ..models import ScriptedModel  # noqa: PLC0415 -- for the tests that ask for it
+
+    models: list[ScriptedModel] = []
+
+    def make(*lines: Line, delay: float = 0.0) -> ScriptedModel:
+        models.append(ScriptedModel(lines, delay=delay))
+        return models[-1]
+
+    yield make
+    for model in models:
+        model.assert_done()
+
+
+@pytest.fixture
+def memory_runner() -> Callable[[Definition], Runner]:
+    """Makes Runners that keep their runs in memory, each step: `memory_runner(agent).query("...")`."""
+    from ..runner import Runner  # noqa: PLC0415
+    from ..stores import MemoryStore  # noqa: PLC0415
+
+    def make(agent: Definition, *, streaming: bool = False) -> Runner:
+        return Runner(agent, store=MemoryStore(), durability="step", streaming=streaming)
+
+    return make
+
+
+@pytest.fixture
+def manual_clock() -> ManualClock:
+    """A clock that is moved by hand: `ActorSystem(clock=manual_clock)`."""
+    from .manual_clock import ManualClock  # noqa: PLC0415
+
+    return ManualClock()

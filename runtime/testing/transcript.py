@@ -1,0 +1,38 @@
+"""What a run did, as text for assertions and snapshots.
+
+Owns: its form, in which nothing stands that differs from run to run: no id, no time, no address of an object. It must never leave out what a consumer was
+shown, but for the pieces of messages, which come whole later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ..data.events import AgentEvent
+from ..data.run_result import RunResult
+
+__all__ = ["transcript"]
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def transcript(of: RunResult | Iterable[AgentEvent]) -> str:
+    """A line for each event: `[Weather] calls get_weather({"city":"Paris"})`; of a result, and last how the run has ended: `= completed`.
+
+    It is the same each time if the run is: compare it with a text that you have looked at, or keep it as a snapshot.
+    """
+    events = of.events if isinstance(of, RunResult) else of
+    lines = [_line(event) for event in events if event.delta is None]
+    if isinstance(of, RunResult):
+        lines.append(f"= {of.status.value}")
+    return "\n".join(lines)
+
+
+def _line(event: AgentEvent) -> str:
+    text = _ADDRESS.sub("", str(event))
+    for made_up in (event.run_id, event.invocation_id):
+        if made_up:
+            text = text.replace(made_up, "<id>")
+    return text

@@ -1,0 +1,13 @@
+"""The smallest actors, on the loop and in a thread."""
+
+from understudy.runtime import Actor, ThreadActor
+
+
+class Echo(Actor):
+    def on_receive(self, message):
+        return message
+
+
+class ThreadEcho(ThreadActor):
+    def on_receive(self, message):
+        return message
