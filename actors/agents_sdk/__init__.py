@@ -16,9 +16,9 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     usage               what model calls cost
     tool_names          names of tools, with their namespaces
     invocation          what makes two calls the same
-    run_context/        the context of a run, and decisions about calls
+    run_context         the context of a run, and decisions about calls
     tool_context        the context of one call
-    tracing/            traces and spans
+    tracing             traces and spans
     docstrings          what docstrings say
     function_schema     schemas of functions
     agent_output        the form of a final output
@@ -27,21 +27,21 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     lifecycle           hooks
     retry               whether a call of a model is made again
     model_settings      settings of models
-    items/              what a run produces, and its way to understudy's messages
+    items               what a run produces, and its way to understudy's messages
     stream_events       events of a run
     prompts             prompts that are kept at OpenAI
     computer, editor    what tools use that programs bring
-    tool/               tools
+    tool                tools
     decorators          decorators for tools
-    handoffs/           handoffs
-    memory/             sessions
-    models/             models
+    handoffs            handoffs
+    memory              sessions
+    models              models
     agent               `Agent`
     run_config          what holds for a run
     run_error_handlers  what is put in the place of an error
-    run_state/          runs that go on later
-    play/               an agent's turns
-    result/             results
+    run_state           runs that go on later
+    play                an agent's turns
+    result              results
     running             a run as one of the runtime's
     run                 `Runner`
     agent_tool_input    what an agent that is a tool is given
@@ -49,9 +49,11 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     apply_diff          diffs as models write them
     missing_names       names behind which there is nothing
     repl                `run_demo_loop`
-    extensions/         filters, prompts, graphs
-    testing/            models for tests
-    realtime/, sandbox/, mcp/  names of what there is not
+    extensions          filters, prompts, graphs
+    testing             models for tests
+    realtime            agents that speak: names alone
+    sandbox             sandboxes: names alone
+    mcp                 MCP servers: names alone
 
 It must never have a loop of its own: a run of the SDK is one of the runtime's runs.
 """

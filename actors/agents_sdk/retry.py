@@ -211,6 +211,8 @@ def _overruled(veto: RetryDecision, decision: RetryDecision | None) -> RetryDeci
 class _Policies:
     """The ready-made policies."""
 
+    __slots__ = ()
+
     def never(self) -> RetryPolicy:
         """No call is made again."""
         return lambda _context: False

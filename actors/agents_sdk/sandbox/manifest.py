@@ -3,17 +3,15 @@
 Owns: `Manifest`. It must never make a file.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 __all__ = ["Manifest"]
 
 
-class Manifest(BaseModel):
+class Manifest(BaseModel, extra="allow", arbitrary_types_allowed=True):
     """The files and mounts of a sandbox, and its environment."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", arbitrary_types_allowed=True)
 
     version: int = 1
     root: str = "/workspace"

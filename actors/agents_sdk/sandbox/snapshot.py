@@ -4,19 +4,17 @@ Owns: the descriptions of snapshots. It must never keep one.
 """
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from ..exceptions import UserError
 
 __all__ = ["LocalSnapshot", "LocalSnapshotSpec", "NoopSnapshot", "NoopSnapshotSpec", "SnapshotBase", "SnapshotSpec", "as_snapshot"]
 
 
-class SnapshotBase(BaseModel):
+class SnapshotBase(BaseModel, extra="allow"):
     """A snapshot."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str
     id: str = ""
@@ -35,10 +33,8 @@ class NoopSnapshot(SnapshotBase):
     type: Literal["noop"] = "noop"
 
 
-class SnapshotSpec(BaseModel):
+class SnapshotSpec(BaseModel, extra="allow"):
     """How snapshots are to be made."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str
 

@@ -11,14 +11,13 @@ Owns what a trace is made of, and whom it is shown to. Its files, each importing
     provider        what makes them, and shows them to the processors
     create          `trace`, and a function for each kind of span
     errors          errors on spans
+    setup           which processors there are
     config_type     how a run is traced, as programs say it
     config          how a run is traced
     processors      the exporter to OpenAI's endpoint, for programs that add it; spans of OpenTelemetry
 
 It must never change what a run does.
 """
-
-from typing import Any
 
 from .config import TraceCtxManager, TracingConfig
 from .create import (
@@ -42,6 +41,7 @@ from .create import (
 from .ids import gen_span_id, gen_trace_id
 from .processor_interface import TracingExporter, TracingProcessor
 from .provider import DefaultTraceProvider, TraceProvider, get_trace_provider, set_trace_provider
+from .setup import add_trace_processor, flush_traces, otel_processor, set_trace_processors, set_tracing_disabled, set_tracing_export_api_key
 from .span_data import (
     AgentSpanData,
     CustomSpanData,
@@ -60,41 +60,6 @@ from .span_data import (
 )
 from .spans import Span, SpanError
 from .traces import Trace
-
-
-def add_trace_processor(span_processor: TracingProcessor) -> None:
-    """Show all traces and spans to this processor too."""
-    get_trace_provider().register_processor(span_processor)
-
-
-def set_trace_processors(processors: list[TracingProcessor]) -> None:
-    """Show all traces and spans to these processors, and to no others."""
-    get_trace_provider().set_processors(processors)
-
-
-def set_tracing_disabled(disabled: bool) -> None:
-    """Make no traces; or make them again."""
-    get_trace_provider().set_disabled(disabled)
-
-
-def set_tracing_export_api_key(api_key: str) -> None:
-    """Send traces to OpenAI, with that key."""
-    from .processors import export_with_key  # noqa: PLC0415 -- few programs send them anywhere
-
-    export_with_key(api_key)
-
-
-def flush_traces() -> None:
-    """Have the processors pass on what they hold."""
-    get_trace_provider().force_flush()
-
-
-def otel_processor(tracer: Any = None) -> TracingProcessor:
-    """A processor that makes spans of OpenTelemetry, among those that understudy makes itself."""
-    from .processors import OtelProcessor  # noqa: PLC0415 -- an extra
-
-    return OtelProcessor(tracer)
-
 
 __all__ = [
     "AgentSpanData",

@@ -3,23 +3,19 @@
 Owns: the descriptions. It must never make a file.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 __all__ = ["BaseEntry", "Mount", "MountStrategyBase"]
 
 
-class BaseEntry(BaseModel):
+class BaseEntry(BaseModel, extra="allow", arbitrary_types_allowed=True):
     """What is to be at a path."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", arbitrary_types_allowed=True)
 
-
-class MountStrategyBase(BaseModel):
+class MountStrategyBase(BaseModel, extra="allow"):
     """How a mount is made."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str = ""
 

@@ -3,18 +3,16 @@
 Owns: `SandboxSessionState`, a form that programs derive theirs from. It must never hold a connection.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 __all__ = ["SandboxSessionState"]
 
 
-class SandboxSessionState(BaseModel):
+class SandboxSessionState(BaseModel, extra="allow", arbitrary_types_allowed=True):
     """What is known of a sandbox's session."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", arbitrary_types_allowed=True)
 
     type: str
     session_id: UUID = Field(default_factory=uuid4)
