@@ -359,7 +359,8 @@ class AgentDoor:
 
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
-        hooks, own = self.run.hooks, self.invocation.node.agent.hooks
+        agent = self.invocation.node.agent
+        hooks, own = self.run.hooks, None if agent.calls_own_hooks else agent.hooks
         if hooks or own is not None:
             await call_hooks(hooks, own, name, agent_name, self.run, *args)
 
