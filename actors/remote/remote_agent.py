@@ -15,7 +15,7 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
-from ...runtime.models.loop_clients import LoopClients
+from ...runtime.models.wire.loop_clients import LoopClients
 from ..agent import Agent, AgentOptions
 
 if TYPE_CHECKING:

@@ -19,14 +19,18 @@ __all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
 
 _FORMAT: Final = 1
 
+_A_DAY: Final = 86_400.0
+
 _LONGEST: Final = 1e9
 """Seconds: some thirty years, which every store can count."""
 
 
-def seconds_kept(keep: object) -> float | None:
-    """For how many seconds it is kept how a run has ended; None: for ever."""
+def seconds_kept(keep: object, *, steps: bool = False) -> float | None:
+    """For how many seconds it is kept how a run has ended; None: for ever. `steps`: whether each step is recorded."""
     if keep == "all":
         return None
+    if keep is None and steps:
+        return _A_DAY
     if keep is None or keep == "unfinished":
         return 0.0
     if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= _LONGEST:
