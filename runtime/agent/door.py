@@ -135,12 +135,11 @@ class AgentDoor:
 
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
-        is_free = not self._system.closing and self._supervisor.is_idle()
-        if not is_free or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
+        can = self._supervisor.is_idle() and not self._system.closing
+        if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
             return
-        self.last_cast = None
-        self._emitted += 1
+        self.last_cast, self._emitted = None, self._emitted + 1
         if self._emitted % _STRETCH == 0:
             await asyncio.sleep(0)
 

@@ -107,7 +107,7 @@ class EventLog:
         """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
         record, state = self.record, self.state
         stream = record.stream
-        if record.phase >= _ENDING or self._unshown or not stream.has_room_for_two or self.context.stopping is not None:
+        if record.phase >= _ENDING or self.waits or not stream.has_room_for_two or self.context.stopping is not None:
             return False
         node = invocation.node
         if self.persistence is not None or node.agent.on_failure is not None:
