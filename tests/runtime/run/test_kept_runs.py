@@ -9,7 +9,7 @@ from tests.doubles.agents import PlannedAgent
 from tests.doubles.held_stores import beside
 from tests.doubles.left_runs import lose_all
 from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import CheckpointNotFound, MemoryStore, RunInfo, Runner, RunStatus, ScriptedModel, ToolCalls, UsageError
+from understudy.runtime import ActorSystem, CheckpointNotFound, MemoryStore, RunInfo, Runner, RunStatus, ScriptedModel, ToolCalls, UsageError
 from understudy.runtime.stores import JournalStore
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
@@ -171,8 +171,11 @@ def test_pages_follow_one_another_the_newest_first(run):
 @pytest.mark.parametrize("durability", ["step", "interrupt"])
 def test_what_is_forgotten_is_nowhere(run, store_of, kind, durability):
     async def main():
-        store = store_of(kind)
-        runner = Runner(payer(3, 4), store=store, durability=durability)
+        async with ActorSystem() as system:
+            await forget_it(store_of(kind), system)
+
+    async def forget_it(store, system):
+        runner = Runner(payer(3, 4), store=store, durability=durability, system=system)
         paid = runner.query("pay", checkpoint_id="mine")
         await paid
         await runner.resume("mine", data="Ann")
@@ -319,8 +322,11 @@ def test_a_store_without_a_list_says_what_is_missing_and_keeps_runs_all_the_same
             return getattr(self._inner, name)
 
     async def main():
-        store = Own()
-        runner = Runner(payer(3), store=store, durability="step")
+        async with ActorSystem() as system:
+            await use(Own(), system)
+
+    async def use(store, system):
+        runner = Runner(payer(3), store=store, durability="step", system=system)
         assert isinstance(store, JournalStore)
         paid = runner.query("pay", labels={"a": "b"})
         assert (await paid).status == "interrupted"
