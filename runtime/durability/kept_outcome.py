@@ -14,6 +14,7 @@ from ..data.chat import Message, Usage
 from ..data.events import AgentEvent, Interrupted
 from ..data.run_result import RunResult, RunStatus
 from ..errors import CheckpointError, UnderstudyError, UsageError, text_of
+from .checkpoint import LONGEST_KEPT
 
 __all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
 
@@ -25,9 +26,6 @@ _TEXT: Final = 0
 
 _A_DAY: Final = 86_400.0
 
-_LONGEST: Final = 1e9
-"""Seconds: some thirty years, which every store can count."""
-
 
 def seconds_kept(keep: object, *, steps: bool = False) -> float | None:
     """For how many seconds it is kept how a run has ended; None: for ever. `steps`: whether each step is recorded."""
@@ -37,8 +35,8 @@ def seconds_kept(keep: object, *, steps: bool = False) -> float | None:
         return _A_DAY
     if keep is None or keep == "unfinished":
         return 0.0
-    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= _LONGEST:
-        msg = f"Runner(keep={keep!r:.80}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended, {_LONGEST:,.0f} at most."
+    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= LONGEST_KEPT:
+        msg = f"Runner(keep={keep!r:.80}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended, {LONGEST_KEPT:,.0f} at most."
         raise UsageError(msg)
     return float(keep)
 
