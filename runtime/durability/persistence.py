@@ -21,7 +21,7 @@ from ..log import logger
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .answer_mark import AnswerMark
-from .checkpoint import numbered_id
+from .checkpoint import kept_of, numbered_id
 from .image import draw, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
@@ -122,7 +122,7 @@ class RunPersistence:
         if not found.is_last:
             return await self._branch(system, found)
         name, content = found.name, found.content
-        self._name(content, name, *content.get("kept", (0.0, None)))
+        self._name(content, name, *kept_of(content))
         self._listing.known()
         if not await self.take(system):
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."

@@ -38,6 +38,8 @@ _LONGEST_VALUE: Final = 256
 _LONGEST_SESSION: Final = 300
 """Characters of a session's id by which it is found as it is; a longer one is found by its digest."""
 _LONGEST_ERROR: Final = 2000
+_BUFFER: Final = 512
+"""Bytes to begin with: as many as most entries need. By itself, a packer takes a thousand times as many."""
 
 
 class RunEnd(NamedTuple):
@@ -68,6 +70,10 @@ class RunListing:
             return []
         self._is_listed = True
         context, now, result = state.context, time(), None if end is None else end.result
+        session = "" if context.session_id is None else session_text(context.session_id)
+        labels = tuple(label_text(*label) for label in run.labels.items()) if run.labels else ()
+        if result is None and not state.seq and not run.attempts and not session:  # as nearly all begin
+            return [RunEntry(run.id, run.agent, "", status.value, self._started, labels, _packed((_FORMAT, run.checkpoint_id, now)), seconds)]
         usage, waits = context.usage, result is not None and status is RunStatus.INTERRUPTED
         said = (
             _FORMAT,
@@ -82,8 +88,6 @@ class RunListing:
             pack(result.interrupts) if waits and result is not None else None,
             context.session_id,
         )
-        session = "" if context.session_id is None else session_text(context.session_id)
-        labels = tuple(label_text(*label) for label in run.labels.items()) if run.labels else ()
         return [RunEntry(run.id, run.agent, session, status.value, self._started, labels, _packed(said), seconds)]
 
     def end(self, run: UnfinishedRun, state: RunState, end: RunEnd, *, stands: bool) -> list[Write]:
@@ -183,7 +187,7 @@ def _said(error: Exception) -> str:
 
 
 def _packed(said: Sequence[Any]) -> bytes:
-    packed: bytes = msgpack.packb(said, unicode_errors="surrogatepass")
+    packed: bytes = msgpack.Packer(unicode_errors="surrogatepass", buf_size=_BUFFER).pack(said)
     return packed
 
 
@@ -192,12 +196,17 @@ def _unpacked(entry: RunEntry) -> list[Any]:
         said = msgpack.unpackb(entry.value, unicode_errors="surrogatepass")
     except (ValueError, msgpack.UnpackException) as problem:
         raise _damaged(entry) from problem
-    if not isinstance(said, list) or len(said) < 11 or type(said[0]) is not int:  # noqa: PLR2004 -- as many as are written
+    if not isinstance(said, list) or len(said) < _LEAST or type(said[0]) is not int:
         raise _damaged(entry)
     if said[0] > _FORMAT:
         msg = f"what the store says of run {entry.key!r} was written by a newer version of understudy: update."
         raise CheckpointError(msg, run=entry.key)
-    return said
+    return [*said, *_BEGUN[len(said) - _LEAST :]] if len(said) < _LEAST + len(_BEGUN) else said
+
+
+_LEAST: Final = 3
+_BEGUN: Final = (None, 0, "", None, (0, 0, 0, 0), 0, None, None)
+"""What is true of one that has only begun, behind the first three."""
 
 
 def _damaged(entry: RunEntry) -> CheckpointError:

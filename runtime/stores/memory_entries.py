@@ -33,8 +33,8 @@ class MemoryEntries:
         if self._ending:
             self._sweep(now)
         held = self._entries.get(key)
-        if held is not None and held[2] > now:
-            first = held[0]
+        first = None if held is None or held[2] <= now else held[0]
+        if first is not None and (first.started, first.agent, first.labels) != (entry.started, entry.agent, entry.labels):
             entry = replace(entry, agent=first.agent, started=first.started, labels=first.labels)
         lasts = ttl if entry.seconds is None else entry.seconds
         self._ending.pop(key, None)
@@ -81,8 +81,9 @@ class MemoryEntries:
                 yield entry
 
     def _sweep(self, now: float) -> None:
-        for key in [key for key, _ in zip(self._ending, range(_SWEPT), strict=False)]:
-            if self._ending[key] > now:
+        for _ in range(_SWEPT):
+            key = next(iter(self._ending), None)
+            if key is None or self._ending[key] > now:
                 break
             self.drop(key)
 
