@@ -147,6 +147,10 @@ class Agent(AgentBase[TContext], Definition):
     __hash__ = object.__hash__
     """By identity: an agent may be changed until it runs."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept for runs belongs to this very object, and to no copy of it.
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("kept_")}
+
     @property
     def description(self) -> str:  # type: ignore[override]  # the runtime only reads it
         return self.handoff_description or ""

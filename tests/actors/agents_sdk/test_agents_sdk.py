@@ -127,6 +127,6 @@ def test_what_there_is_not_is_refused_by_name_with_the_page_that_says_so(what, m
 
 def test_an_option_that_is_not_known_is_refused():
     with pytest.raises(TypeError, match=r"unknown options: retries"):
-        sdk.Runner.run_sync(agent("A"), "q", retries=3)
+        asyncio.run(sdk.Runner.run(agent("A"), "q", retries=3))
     with pytest.raises(sdk.UserError, match=r"run_id=.*needs a store"):
-        sdk.Runner.run_sync(agent("A"), "q", run_id="x")
+        asyncio.run(sdk.Runner.run(agent("A"), "q", run_id="x"))
