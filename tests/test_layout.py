@@ -280,6 +280,7 @@ OTHERS_PRIVATE = {
     "actors/agents_sdk/models/openai_responses.py": {"_request_id"},  # where OpenAI's client keeps it
     "actors/agents_sdk/play/model_call.py": {"_request_id"},  # as above
     "actors/agents_sdk/testing/scripted_events.py": {"_request_id"},  # as above
+    "actors/agents_sdk/run.py": {"_asyncgens"},  # the generators that asyncio's loop knows of
     "actors/agents_sdk/tool/failure.py": {"_failure_error_function", "_use_default_failure_error_function"},  # the SDK's, which programs replace by these names
 }
 

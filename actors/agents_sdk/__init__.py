@@ -157,7 +157,8 @@ def __getattr__(name: str) -> _Any:
     if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(_import_module(f".{module}", __name__), name)
+    home = _import_module(f".{module}", __name__)
+    found = globals()[name] = home if name == module else getattr(home, name)  # `run` is the SDK's module, and can be called
     return found
 
 

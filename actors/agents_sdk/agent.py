@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NotRequired, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NotRequired, TypeAlias, get_origin
 
 from typing_extensions import TypedDict
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from .tool import FunctionTool, Tool
 
 __all__ = ["Agent", "AgentBase", "AgentToolStreamEvent", "MCPConfig", "StopAtTools", "ToolsToFinalOutputFunction", "ToolsToFinalOutputResult"]
+
+
+_FIXED: Final = ("fixed_options", "history", "on_failure", "disallow_transfer_to_parent")
+"""What understudy's `with_options` fixes."""
 
 
 @dataclass
@@ -143,6 +147,10 @@ class Agent(AgentBase[TContext], Definition):
     __hash__ = object.__hash__
     """By identity: an agent may be changed until it runs."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept for runs belongs to this very object, and to no copy of it.
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("kept_")}
+
     @property
     def description(self) -> str:  # type: ignore[override]  # the runtime only reads it
         return self.handoff_description or ""
@@ -163,7 +171,9 @@ class Agent(AgentBase[TContext], Definition):
         """A copy with these changes. A list that is not given is the very list of this agent."""
         if "model" in kwargs and "model_settings" not in kwargs and self.model_settings == _settings_for(self.model):
             kwargs["model_settings"] = _settings_for(kwargs["model"])
-        return dataclasses.replace(self, **kwargs)
+        twin = dataclasses.replace(self, **kwargs)
+        twin.__dict__.update({name: self.__dict__[name] for name in _FIXED if name in self.__dict__})
+        return twin
 
     async def get_system_prompt(self, run_context: RunContextWrapper[TContext]) -> str | None:
         """What the model is told first."""

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from .tool_names import LookupKey, call_lookup_key
+from openai.types.responses import ResponseFunctionToolCall
+
+from .tool_names import LookupKey, call_lookup_key, part
 
 __all__ = ["OUTPUT_OF", "Identity", "as_dict", "call_id_of", "hosted_request", "identity_of", "output_identity", "scope_of"]
 
@@ -44,6 +46,9 @@ _MEANING: Final = (
 )  # fmt: skip
 
 
+_OF_FUNCTIONS: Final = ("name", "namespace", "call_id", "id", "arguments", "caller")
+
+
 class Identity(NamedTuple):
     """One call."""
 
@@ -68,6 +73,8 @@ def as_dict(value: Any) -> dict[str, Any] | None:
 def hosted_request(item: Any) -> dict[str, Any] | None:
     """The request for approval of a hosted MCP server's tool that an item is, with `id`, `name` and `server_label` where they are valid."""
     raw = getattr(item, "raw_item", item)
+    if part(raw, "type") not in ("hosted_tool_call", "mcp_approval_request"):
+        return None
     mapping = as_dict(raw) or {}
     provider = mapping.get("provider_data")
     if mapping.get("type") == "hosted_tool_call" and isinstance(provider, Mapping) and provider.get("type") == "mcp_approval_request":
@@ -86,6 +93,8 @@ def _text(value: object) -> str | None:
 
 
 def _meant(raw: Any) -> dict[str, Any] | None:
+    if isinstance(raw, ResponseFunctionToolCall):  # nearly all calls are: what is meant is read without a dump of all of it
+        return {name: value for name in ("type", *_OF_FUNCTIONS) if (value := getattr(raw, name, None)) is not None}
     return hosted_request(raw) or as_dict(raw)
 
 
@@ -140,6 +149,8 @@ def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None,
 
 def output_identity(raw: Any) -> tuple[str, str] | None:
     """The kind and id of the call that an output is the end of."""
+    if part(raw, "type") not in OUTPUT_OF:
+        return None
     mapping = as_dict(raw)
     kind = None if mapping is None else OUTPUT_OF.get(str(mapping.get("type")))
     if mapping is None or kind is None:
@@ -166,5 +177,8 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
+_written: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
 def _digest(payload: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(payload, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_written(payload).encode()).hexdigest()

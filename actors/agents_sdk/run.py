@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
+from types import ModuleType
 from typing import Any
 
 from .play.live import LiveRun as _LiveRun
@@ -62,11 +64,19 @@ class AgentRunner:
         finally:
             if not loop.is_closed():
                 with contextlib.suppress(RuntimeError):
-                    loop.run_until_complete(loop.shutdown_asyncgens())
+                    loop.run_until_complete(_settle(loop))
 
     def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> RunResultStreaming:
         """Begin to run; iterate over `stream_events()` of what is returned."""
         return streamed_result(Given(starting_agent, input, options))
+
+
+async def _settle(loop: asyncio.AbstractEventLoop) -> None:
+    """Let the generators end that a program has left. A loop that was told to end them warns of each new one: it is told so only where there are any."""
+    for _ in range(3):  # a generator that nothing holds any more has its end scheduled, as a task
+        await asyncio.sleep(0)
+    if getattr(loop, "_asyncgens", True):
+        await loop.shutdown_asyncgens()
 
 
 def _loop_of_thread() -> asyncio.AbstractEventLoop:
@@ -210,3 +220,13 @@ class Runner:
 async def run(agent: Any, text: Any, *, context: Any = None, **options: Any) -> RunResult:
     """Run an agent to the end, as `Runner.run` does."""
     return await Runner.run(agent, text, context=context, **options)
+
+
+class _Module(ModuleType):
+    """This module has the SDK's name, and is at the same time what programs call: `from understudy.actors.agents_sdk import run`."""
+
+    def __call__(self, agent: Any, text: Any, **options: Any) -> Any:
+        return run(agent, text, **options)
+
+
+sys.modules[__name__].__class__ = _Module

@@ -137,12 +137,21 @@ def _check_hooks(hooks: Any) -> None:
     raise TypeError(msg)
 
 
+def _runner_of(agent: Any) -> CoreRunner:
+    """The runtime's runner of an agent whose runs are not kept. It is made once: what may change of an agent, its runs look up themselves."""
+    kept: CoreRunner | None = agent.__dict__.get("kept_runner")
+    if kept is None or kept.agent is not agent or agent.__dict__["kept_name"] != agent.name:
+        kept = agent.__dict__["kept_runner"] = CoreRunner(agent, durability="none", max_transfers=_NO_LIMIT)
+        agent.__dict__["kept_name"] = agent.name
+    return kept
+
+
 def _started(given: Given, live: LiveRun) -> Run:
     options, state = given.options, live.state
     store = options.get("store", _default.store)
     durability = options.get("durability", _default.durability) if store is not None else "none"
     agent = state.current_agent
-    runner: Any = CoreRunner(agent, store=store, durability=durability, max_transfers=_NO_LIMIT)
+    runner = _runner_of(agent) if store is None else CoreRunner(agent, store=store, durability=durability, max_transfers=_NO_LIMIT)
     named: dict[str, Any] = {"options": [live], "context": state.context.context}
     values = dict(options.get("session_values") or {})
     messages: Any = ""
@@ -158,8 +167,7 @@ def _started(given: Given, live: LiveRun) -> Run:
         raise UserError(msg)
     if values:
         named["session_values"] = values
-    run: Run = runner.run(messages, **named)
-    return run
+    return runner.run(messages, **named)
 
 
 async def finished(given: Given, live: LiveRun) -> Any:

@@ -15,11 +15,11 @@ __all__ = ["RequestUsage", "Usage", "deserialize_usage", "input_details", "outpu
 
 
 def input_details(cached: int | None = 0, written: int | None = 0) -> InputTokensDetails:
-    return InputTokensDetails.model_construct(cached_tokens=cached or 0, cache_write_tokens=written or 0)
+    return InputTokensDetails(cached_tokens=cached or 0, cache_write_tokens=written or 0)
 
 
 def output_details(reasoning: int | None = 0) -> OutputTokensDetails:
-    return OutputTokensDetails.model_construct(reasoning_tokens=reasoning or 0)
+    return OutputTokensDetails(reasoning_tokens=reasoning or 0)
 
 
 @dataclass

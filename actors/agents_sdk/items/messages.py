@@ -140,7 +140,8 @@ def _part(part: Any) -> Part:
         return TextPart(str(said.get("text") or said.get("refusal") or ""))
     if kind == "input_image" and said.get("image_url"):
         media, data = _data_of(str(said["image_url"]))
-        return ImagePart(data=data, media_type=media) if data is not None else ImagePart(url=str(said["image_url"]))
+        detail = said.get("detail")
+        return ImagePart(data=data, media_type=media, detail=detail) if data is not None else ImagePart(url=str(said["image_url"]), detail=detail)
     if kind == "input_file" and said.get("file_url"):
         return FilePart(url=str(said["file_url"]), name=said.get("filename"))
     if kind == "input_file" and said.get("file_data"):

@@ -25,7 +25,8 @@ class _Defaults:
     def __init__(self) -> None:
         self.key: str | None = None
         self.client: Any = None
-        self.uses_responses = True
+        self.uses_responses: bool | None = None
+        """None: nothing was said; then the address decides."""
         self.transport: Literal["http", "websocket"] = "http"
         self.registration: Any = None
 

@@ -79,7 +79,7 @@ async def _filtered(run: LiveRun, agent: Any, target: Any, handoff: Any, before:
         data = await _checked(change, data, span)
     else:
         data = nest_handoff_history(data, history_mapper=config.handoff_history_mapper)
-    step.original_input = data.input_history if isinstance(data.input_history, str) else list(data.input_history)
+    step.original_input = (data.input_history or []) if isinstance(data.input_history, str) else list(data.input_history)  # nothing is no message
     step.before = list(data.pre_handoff_items)
     step.owned = still_owned(data.input_history, data.owned or state.owned)
     if data.input_items is not None:
