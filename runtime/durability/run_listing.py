@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -179,6 +178,8 @@ def session_text(session_id: str) -> str:
     """A session as the store lists it."""
     if len(session_id) <= _LONGEST_SESSION:
         return session_id
+    from hashlib import blake2b  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
     return f"{session_id[:_LONGEST_SESSION]}\0{blake2b(session_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
