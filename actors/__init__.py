@@ -8,6 +8,7 @@ Each row imports only from those above it, and a test holds that:
     guardrail, middleware               what checks, and may refuse; what wraps models and tools
     handoffs                            one agent involves another: transfer, handoff, agent as tool
     chat_agent                          the agent that a chat model plays: set-up, loop, one round of tools
+    remote                              agents of others, asked over Agent2Agent
     prebuilt                            Supervisor, PlanExecute
     agents_sdk                          the spellings of OpenAI's Agents SDK
     swarm                               Swarm's API, for programs that were written for it
@@ -27,6 +28,7 @@ from .handoffs.items import HandoffInputData, Item
 from .handoffs.transfer import DeterministicTransfer, exit_tool, transfer_tool
 from .middleware import Middleware
 from .prebuilt import PlanExecute, Supervisor, make_executor, make_planner, make_replanner
+from .remote.remote_agent import RemoteAgent
 from .tools.approval import ApprovalRequest, Approve, Deny
 from .tools.strict_schema import ensure_strict_json_schema
 from .tools.tool import Tool, tool
@@ -54,6 +56,7 @@ __all__ = [
     "OutputGuardrail",
     "Parallel",
     "PlanExecute",
+    "RemoteAgent",
     "Sequential",
     "Supervisor",
     "Tool",

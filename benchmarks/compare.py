@@ -26,7 +26,7 @@ try:
 
     from benchmarks.contenders.base import Load
     from benchmarks.lab.catalogue import RESULTS
-    from benchmarks.lab.machine import busy_note, describe
+    from benchmarks.lab.machine import busy_note, describe, machine_line
     from benchmarks.lab.report import write_json
     from benchmarks.of_agents.workloads import MEASURES
     from benchmarks.of_compare.checkouts import CheckoutFailed, both_checked_out
@@ -90,8 +90,7 @@ def run(options: argparse.Namespace, console: Console) -> tuple[str, dict[str, o
     machine["load_after"] = describe()["load"]
     verdicts = judge(found, confidence=options.confidence, least=options.least)
     heading = (
-        f"# Two revisions\n\n{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} when it began, "
-        f"{machine['load_after']} when it ended; {options.blocks} pairs of processes, {options.pairs} pairs of rounds in each.\n\n{busy_note(machine)}"
+        f"# Two revisions\n\n{machine_line(machine)}; {options.blocks} pairs of processes, {options.pairs} pairs of rounds in each.\n\n{busy_note(machine)}"
     ).rstrip()
     text = as_markdown(verdicts, checkouts, TITLES, heading)
     return text, {

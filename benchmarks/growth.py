@@ -24,7 +24,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from benchmarks.lab.catalogue import RESULTS
-    from benchmarks.lab.machine import busy_note, describe
+    from benchmarks.lab.machine import busy_note, describe, machine_line
     from benchmarks.lab.process import ProcessFailed, in_process
     from benchmarks.lab.report import write_json
     from benchmarks.of_growth.answer import Answer, as_markdown, draw_page
@@ -80,10 +80,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit("\nStopped.")
     machine["load_after"] = describe()["load"]
-    footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after; "
-        f"{options.rounds} rounds of each size, interleaved."
-    )
+    footnote = f"{machine_line(machine)}; {options.rounds} rounds of each size, interleaved."
     text = as_markdown(answers, f"# Growth\n\n{footnote}\n\n{busy_note(machine)}".rstrip())
     table = options.output.with_suffix(".md")
     write_json(

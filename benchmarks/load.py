@@ -28,7 +28,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from benchmarks.lab.catalogue import RESULTS
-    from benchmarks.lab.machine import busy_note, describe, most_open_files
+    from benchmarks.lab.machine import busy_note, describe, machine_line, most_open_files
     from benchmarks.lab.process import ProcessFailed, in_process
     from benchmarks.lab.report import duration, write_json
     from benchmarks.of_load.level import Level, as_markdown, knee_in, level_of
@@ -113,7 +113,7 @@ def main() -> None:
     machine["load_after"] = describe()["load"]
     knee = knee_in(levels)
     footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after. "
+        f"{machine_line(machine)}. "
         f"The provider holds a reply for {duration(options.median)} (median, sigma {options.sigma}), a user thinks for {duration(options.think)}; "
         f"{options.turns} turns{', streamed' if options.streaming else ''}."
     )

@@ -25,7 +25,7 @@ try:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from benchmarks.lab.catalogue import RESULTS
-    from benchmarks.lab.machine import busy_note, describe
+    from benchmarks.lab.machine import busy_note, describe, machine_line
     from benchmarks.lab.report import write_json
     from benchmarks.of_peers.book import Book, OtherRun
     from benchmarks.of_peers.environments import PEERS, EnvironmentFailed, default_folder, prepare, versions_of
@@ -110,11 +110,10 @@ def report(
     missing |= {key: f"it failed: {reason}" for key, reason in book.failed.items()}
     missing |= {(workload, contender): why for contender, why in no_environment.items() for workload in keys}
     differs = {(workload, contender): what for contender, those in plan.differs.items() for workload, what in those.items()}
+    for key, reason in book.failed.items():  # of one that has rounds nevertheless
+        differs[key] = f"{differs[key]}; " * (key in differs) + f"a later round failed: {reason}"
     titles = {key: " ".join([key, *list(versions.get(key, {}).values())[:1]]) for key in options.peers}
-    footnote = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; load average {machine['load']} before, {machine['load_after']} after; "
-        f"{_rounds_said([len(cell.rounds) for cell in cells.values()])}, interleaved."
-    )
+    footnote = f"{machine_line(machine)}; {_rounds_said([len(cell.rounds) for cell in cells.values()])}, interleaved."
     heading = f"# Peers on the same work\n\n{footnote}\n\n{busy_note(machine)}".rstrip()
     text = as_markdown(cells, workloads=options.workloads, titles=titles, missing=missing, differs=differs, heading=heading)
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
 from .actor.host import Host
 from .agent.history import HistoryPolicy, HistoryRewriter, check_history
@@ -38,7 +38,7 @@ from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Res
 from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
-from .run.run_options import SearchOptions
+from .run.run_options import Given, SearchOptions
 from .session import Session, check_busy, check_session_id, check_start
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Start, Turn
@@ -87,6 +87,7 @@ class Runner(KeptRuns):
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
         history: HistoryPolicy | HistoryRewriter | None = None,
+        coalesce_deltas: bool = True,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -94,12 +95,10 @@ class Runner(KeptRuns):
         if durability not in _DURABILITIES:
             msg = f"Runner(durability={durability!r}): give 'none', 'interrupt' or 'step'."
             raise UsageError(msg)
-        if event_buffer < 1:
-            msg = f"Runner(event_buffer={event_buffer}): a run needs room for one event at least."
-            raise UsageError(msg)
-        if max_transfers < 0:
-            msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
-            raise UsageError(msg)
+        for number, least, name in ((event_buffer, 1, "event_buffer"), (max_transfers, 0, "max_transfers")):
+            if number < least:
+                msg = f"Runner({name}={number}): give {least} or more."
+                raise UsageError(msg)
         access = _access_of(store, durability)
         self._keep = seconds_kept(keep, steps=durability == "step")
         if handoff_input_filter is not None and not callable(handoff_input_filter):
@@ -127,7 +126,8 @@ class Runner(KeptRuns):
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         if access is not None and durability != "none":
             check_run_id(new_id(), self._tree.name)
-        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
+        steps, skips = durability == "step", skip_transfer_messages
+        settings = RunSettings(hooks, steps, max_transfers, event_buffer, skips, handoff_input_filter, version, history, coalesce_deltas)
         super().__init__(RunFactory(self._tree, system, access, settings), access)
 
     def __repr__(self) -> str:
@@ -165,21 +165,23 @@ class Runner(KeptRuns):
 
         `labels` are texts by which `runs(labels=...)` finds the run: 16 at most, with names of up to 64 characters and values of up to 256.
         """
-        own = self._factory.context(session_id, session_values, options, context, self._checked_id(run_id))
-        given = _Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
+        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
+        given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
         return self._begin(given, own, None)
 
-    def _begin(self, wanted: _Given, context: RunContext, turn: Turn | None) -> Run:
+    def _begin(self, wanted: Given, context: RunContext, turn: Turn | None) -> Run:
         messages, checkpoint_id, streaming, timeout, is_named, detached, labels = wanted
         if timeout is not None and not timeout > 0:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
-        is_fenced = self._access is not None and self._access.is_fenced
-        keep = self._keep if is_fenced else 0.0
-        if (is_named or detached) and keep is not None and is_fenced:
-            keep = max(keep, _KEPT_AT_LEAST)
-        persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None, labels)
+        persistence: RunPersistence | None = None
+        if self._access is not None or checkpoint_id is not None:
+            is_fenced = self._access is not None and self._access.is_fenced
+            keep = self._keep if is_fenced else 0.0
+            if (is_named or detached) and keep is not None and is_fenced:
+                keep = max(keep, _KEPT_AT_LEAST)
+            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None, labels)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
@@ -247,8 +249,8 @@ class Runner(KeptRuns):
         labels: Mapping[str, str] | None = None,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, self._checked_id(run_id))
-        given = _Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
+        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
+        given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
         return self._begin(given, own, turn)
 
     def resume(
@@ -358,8 +360,8 @@ class Runner(KeptRuns):
 
     # --- making ---
 
-    def _checked_id(self, run_id: str | None) -> str | None:
-        return None if run_id is None else check_run_id(run_id, self._tree.name)
+    def _checked_id(self, run_id: str) -> str:
+        return check_run_id(run_id, self._tree.name)
 
     def _persistence(
         self, context: RunContext, checkpoint_id: str | None, keep: float | None, mark: str | None, labels: Mapping[str, str]
@@ -372,18 +374,6 @@ class Runner(KeptRuns):
         if self._access is None or self.durability == "none":
             return None
         return RunPersistence(self._access, self._tree, self._factory.unfinished(context, checkpoint_id, keep, mark, labels))
-
-
-class _Given(NamedTuple):
-    """What a run is begun with."""
-
-    messages: str | Message | Sequence[Message]
-    checkpoint_id: str | None
-    streaming: bool | None
-    timeout: float | None
-    is_named: bool
-    detached: bool
-    labels: Mapping[str, str]
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:

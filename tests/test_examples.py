@@ -14,9 +14,11 @@ import pytest
 from tests.programs import openai_wire as wire
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-HELPERS = {"models", "show", "swarm_client"}
+HELPERS = {"models", "serving", "show", "swarm_client"}
 LONGEST = 60
 LONGER = {
+    "a2a_services": 65,
+    "a2a_supervisor": 110,
     "conversation": 65,
     "customer_service": 100,
     "layered_supervisor": 80,
@@ -32,6 +34,29 @@ LONGER = {
 
 # What they print, in this order, possibly with more between.
 SAID = {
+    "a2a_services": [
+        "[concierge] waits: May reserve be called with",
+        "> May reserve be called with",
+        "approve",
+        "[concierge] Your evening is arranged: two seats.",
+    ],
+    "a2a_supervisor": [
+        "[Theatre] waits: Which size?",
+        "(everything is started anew)",
+        "> Which size? 42",
+        "[Theatre] A red cloak, size 42.",
+        "[Theatre] Your costume hangs in the wardrobe.",
+    ],
+    "a2a_task": [
+        "card: Poet - writes poems",
+        "status: working I am thinking of a rhyme",
+        "artifact: poem 'The curtain falls, '",
+        "artifact: poem 'the evening ends.' (the last piece)",
+        "status: completed",
+        "server: told to stop a long poem",
+        "cancelled: canceled",
+        "and so it is: canceled",
+    ],
     "agent_as_tool": [
         '[Writer] calls translator({"request":"The show goes on."})',
         "[translator] Le spectacle",
@@ -180,7 +205,7 @@ SAID = {
     ],
     "transfer": ["> What's the weather", "[WeatherAgent] get_weather -> the temperature in Beijing is 25°C", "> Book me a flight", "[RouterAgent] I am sorry"],
 }
-OF_ACTORS = {"from_a_script", "supervised_workers"}
+OF_ACTORS = {"a2a_task", "from_a_script", "supervised_workers"}  # without a model
 OF_AGENTS = sorted(SAID.keys() - OF_ACTORS)
 
 
@@ -216,7 +241,7 @@ def test_an_example_is_short(name):
 def test_an_example_imports_what_users_import_and_says_how_it_is_run(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    public = {"understudy.actors", "understudy.runtime", "understudy.actors.swarm", "understudy.actors.swarm.repl"}
+    public = {"understudy.actors", "understudy.runtime", "understudy.runtime.a2a", "understudy.actors.swarm", "understudy.actors.swarm.repl"}
     assert {module for module in modules if module.startswith("understudy")} <= public
     assert f"python examples/{name}.py" in (ast.get_docstring(tree) or "")
 

@@ -19,6 +19,14 @@ SOURCES = sorted(path for room in ("actors", "runtime") for path in (ROOT / room
 
 # State that belongs to no system, run or definition, with the reason why it is the process's.
 STATE = {
+    "actors.agents_sdk.handoffs.history": {"_wrappers": "the SDK has markers of summaries for the process"},
+    "actors.agents_sdk.logger": {"logger": "the SDK's logger, which programs set up by its name"},
+    "actors.agents_sdk.models.attempts": {"_client_may_retry": "a context variable: OpenAI's client is far from whoever decides"},
+    "actors.agents_sdk.models.settings": {"_defaults": "the SDK has a client, a key and an API for the process"},
+    "actors.agents_sdk.run": {"_default": "the SDK has a runner for the process"},
+    "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
+    "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
+    "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},
     "runtime.actor.actor": {"_birth": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
     "runtime.actor.current": {
         "_lock": "guards the names below",
@@ -41,6 +49,8 @@ STATE = {
         "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
     },
+    "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
+    "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {"logger": "loggers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
@@ -69,6 +79,9 @@ CONSTANTS = {
     "runtime.codec.builtin": {"VALUE_MARKS": "a Mark is not changed after it was made"},
     "runtime.codec.packing": {"_MARKS": "a Mark is not changed after it was made"},
     "runtime.run.effects": dict.fromkeys(("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"), "effects are not changed after they were made"),
+    "runtime.models.openai_chat_request": {"_CHAT": "two functions that read and fill a message's own slot"},
+    "runtime.models.openai_responses_request": {"_RESPONSES": "two functions that read and fill a message's own slot"},
+    "runtime.models.wire.body": {"_encode": "an encoder of JSON has no state but its options"},
     "runtime.models.protocol": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "runtime.tracing": {"_NONE": "a span without a tracer keeps nothing"},
 }

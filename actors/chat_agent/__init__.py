@@ -5,6 +5,8 @@ Owns the loop of model and tools. Its files, each importing only from those abov
     tool_round      one round of tool calls
     answer          the form that a final answer must have
     setup           what the model is shown
+    said            what the agent has said so far, read
+    asking          one call of the model, with what is around it
     loop            model, tools, model, … until a reply has no calls; where `after_model` and `after_tools` end it
     chat_model_agent `ChatModelAgent`, what users make
 

@@ -202,7 +202,7 @@ class ChatModelAgent(Agent):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)
-        return React(self, self.setup(door.node), input, context, door).play()
+        return React(self, self.setup(door.node), input, context, door)
 
     # --- without a Runner ---
 

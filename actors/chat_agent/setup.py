@@ -44,9 +44,11 @@ class Setup:
         "before_model",
         "everywhere",
         "policy",
+        "prefix",
+        "prepares",
         "rules",
         "specs",
-        "system",
+        "surrounds",
         "transfers",
         "wrap_model",
     )
@@ -70,6 +72,8 @@ class Setup:
         self.before_model = stages["before_model"]
         self.after_model = tuple(reversed(stages["after_model"]))
         self.wrap_model = tuple(reversed(stages["wrap_model"]))
+        self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)  # whether something changes each request
+        self.surrounds = bool(self.wrap_model or self.after_model)  # whether something stands around each call of the model
         self.policy = ToolPolicy(
             tools=tools,
             direct=agent.return_directly,
@@ -84,11 +88,11 @@ class Setup:
         )
         # Plain text needs no form.
         self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)
-        # The system message, if it is the same for every run.
-        self.system: Message | None = None
+        # What stands before the input in every request, if that is the same for all runs.
+        self.prefix: tuple[Message, ...] | None = None
         if isinstance(agent.instruction, str) and agent.make_model_input is None and not PLACEHOLDER.search(agent.instruction):
             text = self.joined(agent.instruction)
-            self.system = Message("system", text) if text else None
+            self.prefix = (Message("system", text),) if text else ()
 
     def joined(self, instruction: str) -> str:
         """The agent's own instruction, and what is to be said of the others."""

@@ -83,16 +83,15 @@ class Round:
 
     async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
         """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
-        where = {"run": self._door.run.run_id, "agent": self._door.agent_name}
-        self._errors += [ToolError(text, **where) for _, text in (self._door.invocation.notes or {}).get(FAILED, ())]
-        exits = next((call.id for call in all_calls if call.name == self._policy.exit_name), None)
+        notes = self._door.invocation.notes
+        if notes is not None and FAILED in notes:
+            where = {"run": self._door.run.run_id, "agent": self._door.agent_name}
+            self._errors += [ToolError(text, **where) for _, text in notes[FAILED]]
         leaving = [call for call in all_calls if self._leaves(call)]
-        chosen = self._chosen(leaving)
-        last = exits or (chosen.id if chosen is not None else None)
-        last = last or next((call.id for call in reversed(all_calls) if call.name in self._policy.direct), None)
+        exits, last = self._last_of(all_calls, leaving)
         works = []
         for call in calls:
-            if self._leaves(call) and call.id != last:
+            if call.id != last and leaving and self._leaves(call):
                 several = _SECOND_HANDOFF if call.name in self._policy.handoffs else _SECOND_TRANSFER
                 works.append(self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else several))
             elif call.id == last and self._hands_off(call):
@@ -110,7 +109,7 @@ class Round:
         if self._crash is not None:
             msg = f"agent {self._door.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
             raise AgentError(msg, run=self._door.run.run_id, agent=self._door.agent_name) from self._crash
-        door, notes = self._door, self._door.invocation.notes
+        door, notes = self._door, self._door.invocation.notes  # the calls may have made them
         if self._interrupts or self._errors or self._stopped:
             self.handoff = None  # not now
         if self._interrupts and not self._errors:
@@ -135,6 +134,15 @@ class Round:
             raise self._errors[0]
         return ends or door.invocation.outcome is not None
 
+    def _last_of(self, all_calls: Sequence[ToolCall], leaving: Sequence[ToolCall]) -> tuple[str | None, str | None]:
+        """The call that exits, and the one whose result comes last: that one, or the one by which the agent leaves, or the last one that returns directly."""
+        policy = self._policy
+        exits = None if policy.exit_name is None else next((call.id for call in all_calls if call.name == policy.exit_name), None)
+        chosen = self._chosen(leaving) if leaving else None
+        if exits is not None or chosen is not None:
+            return exits, exits or (None if chosen is None else chosen.id)
+        return None, next((call.id for call in reversed(all_calls) if call.name in policy.direct), None) if policy.direct else None
+
     def _leaves(self, call: ToolCall) -> bool:
         """Whether the agent would leave by it: not by a transfer to an agent that does not exist."""
         if call.name != TRANSFER_TOOL or not isinstance(self._policy.tools.get(TRANSFER_TOOL), TransferTool):
@@ -145,13 +153,13 @@ class Round:
         handoff = self._policy.handoffs.get(call.name)
         return handoff is not None and handoff.mode == "transfer" and call.name not in self._off
 
-    def _chosen(self, leaving: Sequence[ToolCall]) -> ToolCall | None:
+    def _chosen(self, leaving: Sequence[ToolCall]) -> ToolCall:
         """By which of these the agent leaves."""
         if len(leaving) > 1 and self._policy.several == "error":
             names = ", ".join(call.name for call in leaving)
             msg = f"agent {self._door.agent_name!r}: its model wants to hand over {len(leaving)} times at once: {names}."
             raise HandoffError(msg, run=self._door.run.run_id, agent=self._door.agent_name)
-        return None if not leaving else leaving[-1 if self._policy.several == "last" else 0]
+        return leaving[-1 if self._policy.several == "last" else 0]
 
     async def _all_at_once(self, works: list[Any]) -> None:
         tasks = [self._door.create_task(self._guarded(work)) for work in works]
@@ -222,7 +230,8 @@ class Round:
                 await self._show(message, None if second else call_door.action)
         finally:
             agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
-        await agent.rest()
+        if agent.run.stopping is not None:
+            await agent.rest()
 
     async def _message(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
         """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""
@@ -268,15 +277,17 @@ class Round:
         try:
             if tool is None:
                 return tool_content(await self._unknown(call))
-            call = await approved(context, tool, call)
+            if tool.needs_approval:
+                call = await approved(context, tool, call)
             if tool.input_guardrails:
                 instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(self._door.run, self._door.node.agent, call))
                 if instead is not None:
                     return instead
             content = tool_content(await (_call(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
-            data = ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content)
-            instead = await check_tool(tool.output_guardrails, data) if tool.output_guardrails else None
-            return content if instead is None else instead  # noqa: TRY300 -- what has gone wrong is below
+            if tool.output_guardrails:
+                instead = await check_tool(tool.output_guardrails, ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content))
+                return content if instead is None else instead
+            return content  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
             raise ToolArgumentsError(_one_line(str(error)), agent=self._door.agent_name, message=call) from error
         except (ToolError, TransferError):

@@ -19,7 +19,7 @@ from ...runtime.data.interrupt import Answer, InterruptContext, Pending
 from .call_door import CallDoor, ToolInterrupted
 from .tool_context import ToolContext
 
-__all__ = ["ToolContextDouble", "ToolInterrupted", "tool_context"]
+__all__ = ["ToolContextDouble", "tool_context"]
 
 T = TypeVar("T")
 

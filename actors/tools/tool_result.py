@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from types import CoroutineType
 
 from ...runtime.data.chat import Message, Part, TextPart
 from ...runtime.data.events import AgentEvent
@@ -20,7 +21,7 @@ __all__ = ["result_of", "tool_content"]
 
 async def result_of(context: ToolContext, returned: object) -> object:
     """What the call has come to, when it is there."""
-    if inspect.isawaitable(returned):
+    if type(returned) is CoroutineType or inspect.isawaitable(returned):
         return await returned
     return await _joined(context, returned) if isinstance(returned, AsyncGenerator) else returned
 

@@ -157,17 +157,15 @@ class Agno(AgentContender):
 
     def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
         from agno.models.openai import OpenAIChat
+        from openai import AsyncOpenAI
 
-        model = OpenAIChat(id=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0)
-        agent = Agent(name="a", instructions="Be brief.", model=model, telemetry=False)
+        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)  # what it makes itself, but one that can be closed
+        agent = Agent(name="a", instructions="Be brief.", model=OpenAIChat(id=MODEL_NAME, async_client=client), telemetry=False)
 
         async def streamed() -> str:
             return "".join([event.content async for event in agent.arun(QUESTION, stream=True) if event.event == "RunContent"])
 
-        async def close() -> None:
-            """Its clients end with the event loop."""
-
-        return (streamed if streaming else _once(agent)), close
+        return (streamed if streaming else _once(agent)), client.close
 
     def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
         agent = Agent(name="a", model=Sleeping(seconds, on_call), telemetry=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import psutil
 
-__all__ = ["Placement", "busy_note", "describe", "most_open_files", "placements"]
+__all__ = ["Placement", "busy_note", "describe", "machine_line", "most_open_files", "placements"]
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,22 @@ def placements(which: str) -> tuple[Placement, ...]:
 
 
 def describe() -> dict[str, Any]:
-    """The properties of the machine on which figures depend."""
+    """The properties of the machine on which figures depend, and the revision of this project whose figures they are."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "revision": _revision(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
     }
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """`describe()` in one line, with the load average before and, as `load_after`, after."""
+    what = f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; revision {machine.get('revision') or 'unknown'}"
+    return f"{what}; load average {machine['load']} before, {machine['load_after']} after"
 
 
 def most_open_files() -> int:
@@ -83,6 +91,15 @@ def busy_note(machine: dict[str, Any]) -> str:
         "**The machine was busy with something else**, which distorts whatever is measured by the clock, and not for all alike: "
         "trust what is by CPU, and ratios more than figures."
     )
+
+
+def _revision() -> str | None:
+    """The commit that is checked out, with a mark if files have changed since; or nothing, without git or a repository."""
+    try:
+        done = subprocess.run(["git", "describe", "--always", "--dirty"], check=True, capture_output=True, text=True, cwd=Path(__file__).parent)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -92,6 +92,7 @@ class Cell(ABC):
         parent: Cell | None,
         supervision: Supervision | None,
         mailbox: MailboxSettings | None,
+        away: bool = False,
     ) -> None:
         self.system = system
         self.actor_class = actor_class
@@ -102,15 +103,15 @@ class Cell(ABC):
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = Mailbox(mailbox, system.lock, engaged=True)  # engaged, so that no put wakes it before `begin`
+        self.mailbox = Mailbox(mailbox, system.lock, engaged=True, away=away)  # so that no put wakes it before it begins
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
-        self.ref: ActorRef[Any] | None = ActorRef(self)  # None after the end, so that the two do not keep each other alive
+        self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance
         self.phase = STARTING
         self.listed = False  # whether it is in pykka's registry
         # Set once, under the system's lock, when the actor has to stop. From then on it accepts no child, and no restart follows.
         self.closing = False
-        self.children: dict[Cell, None] | None = None  # in the order of spawning; written under the system's lock
+        self.children: dict[Cell, Any] | None = None  # in the order of spawning, with what the actor notes of each; written under the system's lock
         self.until_childless = False  # whether to stop as soon as there is no child
         self.children_gone: asyncio.Future[None] | None = None  # `lifecycle` waits on it while it stops the children
         self.task: asyncio.Task[object] | None = None  # of the current handler or lifecycle procedure
@@ -121,7 +122,7 @@ class Cell(ABC):
         self.escalated: tuple[BaseException, str] | None = None  # a child's failure, which becomes its own as soon as nothing is under way
         self.pause: asyncio.Future[None] | None = None  # the wait before a restart
         self.budget: RestartBudget | None = None
-        self.ended: list[Callable[[bool], object]] | None = None  # called at the very end
+        self.ended: tuple[Callable[[bool], object], ...] = ()  # called at the very end
         self.ending: Ending | None = None  # how it has ended
         self.watchers: dict[Cell, None] | None = None  # they get `Terminated`; written under the system's lock
         self.watching: dict[Cell, None] | None = None  # this one gets their `Terminated`; written under the system's lock
@@ -144,7 +145,11 @@ class Cell(ABC):
 
     def own_ref(self) -> ActorRef[Any]:
         """The ref of this actor; after the end, a new one that equals it."""
-        return self.ref or ActorRef(self)
+        ref = self.ref
+        if ref is None:
+            ref = ActorRef(self)
+            self.ref = None if self.phase is STOPPED else ref
+        return ref
 
     @property
     def actor_urn(self) -> str:
@@ -161,10 +166,6 @@ class Cell(ABC):
     def task_context(self) -> contextvars.Context:
         """The context in which the tasks of this actor run."""
         return self.context
-
-    def build(self) -> Actor:
-        """Make the instance, in the calling thread. It sets `actor` itself."""
-        return construct(self)
 
     @abstractmethod
     def begin(self) -> None:
@@ -323,7 +324,7 @@ class Cell(ABC):
         """Make a fresh instance. Returns the exception of its `__init__`, if any."""
         began = self.system.monitor.begin()
         try:
-            self.build()
+            construct(self)
         except BaseException as error:  # noqa: BLE001 -- goes to the supervisor
             return error
         finally:
@@ -360,8 +361,7 @@ class Cell(ABC):
 
     def when_ended(self, tell: Callable[[bool], object]) -> None:
         """Call `tell(True)` at the very end, when the actor has ended."""
-        self.ended = self.ended or []
-        self.ended.append(tell)
+        self.ended += (tell,)
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
         """Answer the envelopes that were left in the mailbox."""
@@ -385,16 +385,15 @@ class Cell(ABC):
         if not self.closing:
             system.leaving(self)
             self.closing = True
-        ref = self.ref
-        left = self.mailbox.close()
-        left += table.end(self) if system.extras else []
+        left = self.mailbox.close() + (table.end(self) if system.extras else [])
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
-        if ref is not None:
-            system.ended(self)
-            watching.end(self, ref, ending)
+        system.ended(self)
+        # Read behind the lock that `ended` takes: who begins to watch from then on finds that it has ended.
+        if self.watchers is not None or self.watching is not None:
+            watching.end(self, ending)
         self.resolve_left(left)
-        told, self.ended, self.ref = self.ended, None, None
-        for tell in told or ():
+        told, self.ended, self.ref = self.ended, (), None
+        for tell in told:
             tell(True)  # for example the reply of stop()
         self.args, self.kwargs = (), None

@@ -35,9 +35,13 @@ def enter_loop(loop: asyncio.AbstractEventLoop, system: Host) -> Host | None:
         return None if found is system else found
 
 
-def leave_loop(loop: asyncio.AbstractEventLoop) -> None:
+def leave_loop(loop: asyncio.AbstractEventLoop, system: Host) -> bool:
+    """Returns whether this was the system of the loop: one that is bound to it, and was never entered, is not."""
     with _lock:
-        _by_loop.pop(loop, None)
+        if _by_loop.get(loop) is not system:
+            return False
+        del _by_loop[loop]
+        return True
 
 
 def enter_scope(system: Host) -> None:

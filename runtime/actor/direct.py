@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .loop_cell import LoopCell
 
-__all__ = ["OVER", "deliver", "send_now", "stop_actor", "stop_when_childless"]
+__all__ = ["OVER", "deliver", "hand", "send_now", "stop_actor"]
 
 OVER: Final = object()
 """The reply of an actor that accepts nothing any more: it has ended, or is about to."""
@@ -28,6 +28,12 @@ OVER: Final = object()
 
 async def deliver(cell: LoopCell, message: object) -> Any:
     """Send to an actor on the event loop, and wait for the reply."""
+    reply = hand(cell, message)
+    return await reply if type(reply) is CoroutineType else reply
+
+
+def hand(cell: LoopCell, message: object) -> Any:
+    """Send to an actor on the event loop. Returns the reply, if the actor is idle and has it at once, and else a coroutine of it, to be awaited at once."""
     if cell.phase is OPEN and cell.mailbox.is_idle:
         cell.system.monitor.handled += 1
         # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
@@ -42,6 +48,10 @@ async def deliver(cell: LoopCell, message: object) -> Any:
             cell.post(Envelope(message, future))
         except MailboxClosed:
             return OVER
+    return _reply_of(future)
+
+
+async def _reply_of(future: asyncio.Future[object]) -> object:
     try:
         return await future
     except ActorDeadError:
@@ -54,11 +64,6 @@ def send_now(cell: LoopCell, message: object) -> None:
         cell.handle(Envelope(message), cell.system.monitor.begin())
     else:
         cell.own_ref().tell(message)
-
-
-def stop_when_childless(cell: Cell) -> None:
-    """Stop an actor as soon as its last child has ended. To be called on the loop."""
-    lifecycle.stop_when_childless(cell)
 
 
 def stop_actor(cell: Cell) -> None:

@@ -17,7 +17,7 @@ import asyncio
 from functools import partial
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..log import logger
 from .extras import table
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .cell import Cell
 
 __all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
+
+_STOPPED: Final = Stopped()
 
 # So many children are told to stop before other work on the loop has its turn.
 _CHUNK = 256
@@ -191,7 +193,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
     if cell.closing:
         # There is no instance any more, and the failed one has had its `on_failure`.
         cell.end_task()
-        cell.run_task(_end(cell, Stopped()), STOPPING)
+        cell.run_task(_end(cell, _STOPPED), STOPPING)
         return
     cell.phase = STARTING
     failure = await cell.rebuild()
@@ -243,7 +245,7 @@ def _end_simply(cell: Cell) -> bool:
             return False
         cell.closing = True  # from now on no other thread can add a child
     cell.system.leaving(cell)
-    cell.end(Stopped())
+    cell.end(_STOPPED)
     return True
 
 
@@ -279,7 +281,7 @@ def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -
     if not cell.children and not has_hook and not cell.holds_thread():
         # Most actors. Without a task, very many of them stop in no time.
         cell.system.running.pop(cell, None)
-        cell.end(Stopped() if error is None else Failed(error))
+        cell.end(_STOPPED if error is None else Failed(error))
         return
     cell.run_task(_stop(cell, error, hook=has_hook), STOPPING)
 
@@ -293,7 +295,7 @@ async def _stop(cell: Cell, error: BaseException | None, *, hook: bool) -> None:
             cell.end_task()
             decide(cell, problem, "on_stop")
             return
-    await _end(cell, Stopped() if error is None else Failed(error))
+    await _end(cell, _STOPPED if error is None else Failed(error))
 
 
 async def _end(cell: Cell, ending: Ending) -> None:
@@ -320,9 +322,10 @@ async def _stop_children(cell: Cell) -> None:
 def child_ended(parent: Cell, child: Cell) -> None:
     """Remove a child that has ended, and continue what waited for the last one."""
     with parent.system.lock:
-        if parent.children is not None:
-            parent.children.pop(child, None)
-    if parent.children:
+        children = parent.children
+        if children is not None:
+            children.pop(child, None)
+    if children:
         return
     if parent.children_gone is not None and not parent.children_gone.done():
         parent.children_gone.set_result(None)

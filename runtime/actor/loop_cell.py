@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Coroutine
 from time import perf_counter
 from types import CoroutineType
+from typing import Final
 
 from . import lifecycle
 from .cell import Cell
 from .envelope import Envelope
 from .extras.table import is_stashed
 from .extras.timers import Tick
-from .messages import ChildFailed, Control
+from .messages import ChildFailed, Control, Stopped
 from .phase import OPEN, RUNNING, STARTING
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
@@ -24,6 +25,8 @@ from .steps import StepResult, Steps
 from .supervision import Stop
 
 __all__ = ["LoopCell"]
+
+_STOPPED: Final = Stopped()
 
 # So many messages one actor may handle before the next one has its turn.
 _BATCH = 16
@@ -63,6 +66,21 @@ class LoopCell(Cell):
             if not self.mailbox.come_back():
                 return
         self.wake()
+
+    def begin_at_work(self, message: object) -> None:
+        """Begin with the handler of that message, which is asynchronous, before any other message can come: for actors of this package, on the loop.
+
+        When the handler has ended by itself, so has the actor.
+        """
+        system = self.system
+        system.monitor.handled += 1
+        self.handling = "on_receive"
+        self.current = envelope = Envelope(message)
+        self.until_childless = True
+        self.phase = RUNNING
+        system.running[self] = None
+        steps = _Handling(self.actor.on_receive(message), self, envelope, "on_receive")  # type: ignore[union-attr]  # it was made
+        self.task = asyncio.Task(steps, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.context)
 
     def is_idle(self) -> bool:
         return self.phase is OPEN and self.mailbox.is_idle
@@ -134,6 +152,8 @@ class LoopCell(Cell):
         cancelled, self.cancelling = self.cancelling, False
         self.handling = self.current = None
         self.end_task()
+        if self.until_childless and outcome.error is None and self._end_with_handler():
+            return
         if self.system.extras and is_stashed(self, envelope, failed=outcome.error is not None):
             pass
         elif outcome.error is None:
@@ -146,6 +166,15 @@ class LoopCell(Cell):
             self._failed(envelope, outcome.error)
         if self.phase is RUNNING:
             self.reopen()
+
+    def _end_with_handler(self) -> bool:
+        """End, if nothing prevents it that has happened meanwhile. What is left in the mailbox is answered."""
+        with self.system.lock:
+            if self.children or self.closing or self.escalated is not None:
+                return False
+            self.closing = True
+        self.end(_STOPPED)
+        return True
 
     def _failed(self, envelope: Envelope, error: BaseException) -> None:
         """Send an ordinary exception to the asker. Without an asker, or if it is not ordinary, it goes to the supervisor only; an asker gets `ActorFailed`."""
@@ -185,7 +214,7 @@ class LoopCell(Cell):
             return
         began = self.system.monitor.begin()
         try:
-            result = self.context.run(self.actor.on_child_failure, request.child.ref, request.error)  # type: ignore[arg-type]  # it lives
+            result = self.context.run(self.actor.on_child_failure, request.child.own_ref(), request.error)
         except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
             lifecycle.decided(request, None, error)
             return

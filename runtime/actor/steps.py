@@ -43,7 +43,7 @@ class Steps(Coroutine[object, None, StepResult]):
         self._held = held  # called with the seconds for which each step has held the loop
         self._done = done  # called with the outcome, within the last step
 
-    def send(self, value: Any) -> object:
+    def send(self, value: Any = None) -> object:
         started = self._begin()
         try:
             item = self._coro.send(value)
@@ -87,8 +87,7 @@ class Steps(Coroutine[object, None, StepResult]):
     def __await__(self) -> Generator[object, None, StepResult]:
         return self  # type: ignore[return-value]  # it has what `await` uses of a generator: send, throw, close and __next__
 
-    def __next__(self) -> object:
-        return self.send(None)
+    __next__ = send  # by this a task takes each step: no call in between
 
     # asyncio's debugging aids read these of a coroutine.
     @property

@@ -19,6 +19,7 @@ from types import CoroutineType
 from typing import Any
 
 from . import lifecycle
+from .actor import construct
 from .cell import Cell
 from .current import enter_thread
 from .envelope import Envelope, Notice
@@ -194,7 +195,7 @@ class ThreadCell(Cell):
         return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)))
 
     async def rebuild(self) -> BaseException | None:
-        return await self._in_thread(lambda: self._run("__init__", self.build))
+        return await self._in_thread(lambda: self._run("__init__", lambda: construct(self)))
 
     async def release(self) -> None:
         if self.thread is None:

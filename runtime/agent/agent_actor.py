@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
-from types import AsyncGeneratorType
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..actor.actor import Actor
-from ..actor.direct import OVER, deliver, stop_actor
+from ..actor.actor import InnerActor
+from ..actor.direct import OVER, deliver, hand
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
@@ -33,12 +33,13 @@ from .run_messages import AgentEnded, Emitted
 from .tree import Definition
 
 if TYPE_CHECKING:
+    from ..actor.cell import Cell
     from ..actor.loop_cell import LoopCell
 
 __all__ = ["AgentActor"]
 
 
-class AgentActor(Actor):
+class AgentActor(InnerActor):
     """One invocation of one agent."""
 
     __when_slow__: ClassVar[str] = (
@@ -48,20 +49,20 @@ class AgentActor(Actor):
 
     __slots__ = ("_context", "_door", "_invocation", "_supervisor")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, streaming: bool) -> None:  # noqa: FBT001 -- for speed
-        super().__init__()
+    def __init__(self, cell: Cell, invocation: Invocation, run: RunContext, supervisor: LoopCell, streaming: bool) -> None:  # noqa: FBT001 -- for speed
+        super().__init__(cell)
         self._invocation = invocation
         self._supervisor = supervisor
-        self._door = AgentDoor(invocation, run, supervisor, self._cell.system, streaming=streaming)
+        self._door = AgentDoor(invocation, run, supervisor, cell.system, streaming=streaming)
         self._context = AgentContext(self._door)
-        invocation.cell = self._cell
+        invocation.cell = cell
 
     async def on_receive(self, message: Any) -> None:
         """Perform: from the beginning, or from where the invocation stands."""
         del message
         invocation, door = self._invocation, self._door
         agent = invocation.node.agent
-        hooked = bool(door.run.hooks) or agent.hooks is not None
+        hooked = bool(door.run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
         try:
             if hooked:
                 await self._announce(agent)
@@ -73,7 +74,22 @@ class AgentActor(Actor):
                 if not isinstance(given, AgentInput):
                     given = await given
                 door.input = given
-                outcome = await self._play(agent, given)
+                # Here, and not in a coroutine of its own: a frame less for each agent that waits.
+                stream, exhausted = _events_of(agent, given, self._context), False
+                try:
+                    async for event in stream:
+                        if type(event) is not AgentEvent or type(event.message) is not Message or event.action is not None:
+                            _check_event(agent, event)
+                        await door.emit(event)
+                        if invocation.outcome is not None:
+                            break
+                    else:
+                        exhausted = True
+                finally:
+                    # What it does after an exit, an interrupt or an error is not taken.
+                    if not exhausted:
+                        await self._close(stream)
+                outcome = invocation.outcome or self._end_of_play()
         except asyncio.CancelledError:
             if not self._is_cancelled():
                 raise  # the agent's own doing, and the end of its actor
@@ -84,8 +100,9 @@ class AgentActor(Actor):
             outcome = await self._fail(error)
         if hooked:
             await door.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
-        await deliver(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
-        stop_actor(self._cell)
+        reply = hand(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        if type(reply) is CoroutineType:
+            await reply
 
     async def _go_on(self, agent: Definition) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
@@ -121,7 +138,8 @@ class AgentActor(Actor):
         source = invocation.handed_over_by
         if source is not None:
             await call_hooks(door.run.hooks, None, "on_transfer", None, door.run, source.agent, agent)
-            await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
+            if not agent.calls_own_hooks:
+                await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
         if invocation.assignment.parent is None and source is None:
             await door.call_hooks("on_run_start", invocation.assignment.dialogue.input)
         await door.call_hooks("on_agent_start", agent, agent_name="on_start")
@@ -130,27 +148,9 @@ class AgentActor(Actor):
         shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
         return CANCELLED if shown is OVER else Outcome("failed", shown.error)
 
-    async def _play(self, agent: Definition, given: AgentInput) -> Outcome:
-        """Take the agent's events, one by one, until it ends. What it does after an exit, an interrupt or an error is not taken."""
+    def _end_of_play(self) -> Outcome:
+        """How the agent has ended whose events have come to their end."""
         invocation, door = self._invocation, self._door
-        stream = _events_of(agent, given, self._context)
-        exhausted = False
-        try:
-            async for event in stream:
-                if type(event) is not AgentEvent:
-                    raise _no_event(agent, event)
-                if event.message is None or type(event.message) is not Message or event.action is not None:
-                    _check_event(agent, event)
-                await door.emit(event)
-                if invocation.outcome is not None:
-                    break
-            else:
-                exhausted = True
-        finally:
-            if not exhausted:
-                await self._close(stream)
-        if invocation.outcome is not None:
-            return invocation.outcome
         if (last := door.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
             return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
         message = invocation.last_message
@@ -200,8 +200,11 @@ async def _closable(stream: Any) -> AsyncIterator[object]:
             await close()
 
 
-def _check_event(agent: Definition, event: AgentEvent) -> None:
-    """Raise, if what an agent of the user's has put into an event is not what belongs there."""
+def _check_event(agent: Definition, event: object) -> None:
+    """Raise, if that is no event, or if what an agent of the user's has put into it is not what belongs there."""
+    if type(event) is not AgentEvent:
+        msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
+        raise UsageError(msg, agent=agent.name)
     wanted: tuple[tuple[str, Any, str], ...] = (
         ("message", Message, "a Message"),
         ("delta", MessageDelta, "a MessageDelta"),
@@ -217,8 +220,3 @@ def _check_event(agent: Definition, event: AgentEvent) -> None:
     if isinstance(action, TransferToAgent) and not isinstance(action.agent_name, str):
         msg = f"agent {agent.name!r} yielded {action!r}: give the name of an agent."
         raise UsageError(msg, agent=agent.name)
-
-
-def _no_event(agent: Definition, event: object) -> Exception:
-    msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
-    return UsageError(msg, agent=agent.name)

@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
 
-from ..actor.direct import OVER, deliver
+from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
+from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
@@ -26,7 +28,7 @@ from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
+from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, ShowsDeltas, StateChanged
 from .tree import Definition, Node
 
 if TYPE_CHECKING:
@@ -110,18 +112,36 @@ class AgentDoor:
         """Whether the run has not ended."""
         return self._supervisor.mailbox.is_open
 
+    @property
+    def continues_elsewhere(self) -> bool:
+        """Whether the agent ends here for another process to go on with it: what it has begun outside of this process is not to be ended then."""
+        return self.run.continues_elsewhere or (self.run.lease is not None and self._system.closing)
+
     # --- events ---
 
     async def emit(self, event: AgentEvent) -> AgentEvent:
         """Have an event recorded and shown, at once."""
-        shown = await deliver(self._supervisor, Emitted(self.invocation, event))
+        shown = hand(self._supervisor, Emitted(self.invocation, event))
+        if type(shown) is CoroutineType:
+            shown = await shown
         if shown is OVER:
             self._stop_here()
         self.last_cast = None
         self._emitted += 1
         if self._emitted % _STRETCH == 0:
             await asyncio.sleep(0)
-        return cast("AgentEvent", shown)
+        stamped: AgentEvent = shown
+        return stamped
+
+    async def emit_delta(self, delta: MessageDelta) -> None:
+        """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
+        can = self._supervisor.is_idle() and not self._system.closing
+        if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
+            await self.emit(AgentEvent(delta=delta))
+            return
+        self.last_cast, self._emitted = None, self._emitted + 1
+        if self._emitted % _STRETCH == 0:
+            await asyncio.sleep(0)
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
@@ -338,7 +358,8 @@ class AgentDoor:
 
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
-        hooks, own = self.run.hooks, self.invocation.node.agent.hooks
+        agent = self.invocation.node.agent
+        hooks, own = self.run.hooks, None if agent.calls_own_hooks else agent.hooks
         if hooks or own is not None:
             await call_hooks(hooks, own, name, agent_name, self.run, *args)
 

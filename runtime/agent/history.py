@@ -90,7 +90,7 @@ class Lane:
         self.parent = parent
         self.fork = 0 if parent is None else len(parent.entries)  # how much of the parent's own entries is seen from here
         self.entries: list[Entry] = []
-        self.retellings: dict[tuple[str, bool], Retelling] = {}  # as agents were told it, the one that was told last behind
+        self.retellings: dict[tuple[str, bool], Retelling] | None = None  # as agents were told it, the one that was told last behind
 
     def visible(self) -> list[Entry]:
         """All that is seen from here, oldest first."""

@@ -15,6 +15,7 @@ from ..data.agent_input import AgentInput
 from ..data.chat import Message
 from ..errors import UsageError
 from ..maybe_await import maybe_await
+from ..quick_init import quick
 from .history import HistoryEntry, Lane, complete_calls, retold, select, without_transfers
 from .retelling import told
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["InputWindow", "open_window", "read_window"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class InputWindow:
     """Which part of the conversation an invocation is given."""

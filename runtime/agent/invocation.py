@@ -31,7 +31,6 @@ from .tree import INNER, Node
 
 if TYPE_CHECKING:
     from ..actor.cell import Cell
-    from ..actor.ref import ActorRef
 
 __all__ = ["Assignment", "CastKey", "Dialogue", "Following", "Invocation", "InvocationPhase", "walk"]
 
@@ -132,8 +131,8 @@ class Invocation:
     phase: InvocationPhase = InvocationPhase.DORMANT
     cell: Cell | None = None
     """Its actor's, while it is at work."""
-    supervisor: ActorRef[Any] | None = None
-    """Hears of its actor's end, if the agent has not reported its own before."""
+    supervisor: Cell | None = None
+    """Its actor's. Hears of its actor's end, if the agent has not reported its own before."""
     busy: int = 0
     """How many calls of models and tools are under way in it."""
     playing: int = 0
@@ -252,7 +251,7 @@ class Invocation:
         if cell is not None and supervisor is not None:
             ending = cell.ending
             with contextlib.suppress(ActorDeadError):
-                supervisor.tell(Crashed(self, ending.error if isinstance(ending, Failed) else None))
+                supervisor.own_ref().tell(Crashed(self, ending.error if isinstance(ending, Failed) else None))
 
     @property
     def address(self) -> Address:

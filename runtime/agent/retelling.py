@@ -54,6 +54,8 @@ class Retelling:
 def told(lane: Lane, until: int, agent_name: str, *, skip_transfers: bool) -> Sequence[Message] | None:
     """The first `until` entries of a lane that has no parent, for that agent. None if more was told before: that has to be made anew."""
     known = lane.retellings
+    if known is None:
+        known = lane.retellings = {}
     key = (agent_name, skip_transfers)
     retelling = known.pop(key, None) or Retelling()
     if retelling.count > until:

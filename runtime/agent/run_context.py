@@ -36,6 +36,7 @@ class RunContext:
 
     __slots__ = (
         "context",
+        "continues_elsewhere",
         "handoff_input_filter",
         "history",
         "hooks",
@@ -68,6 +69,8 @@ class RunContext:
         """Under which everything begins that the run begins; None if no other process can continue it."""
         self.stopping: CancelMode | None = None
         """Set, when the run is to end at the next safe point of that kind."""
+        self.continues_elsewhere = False
+        """Set when it ends here for another process to continue it: what its agents have begun outside of this process is not to be ended with it."""
         self.handoff_input_filter: Any = None
         """What changes the input of agents that take over by a handoff which has no filter of its own."""
         self.history: HistoryPolicy | HistoryRewriter | None = None

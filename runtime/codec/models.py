@@ -87,8 +87,13 @@ class Model(RegisteredType):
         made: object = object.__new__(self.cls)
         object.__setattr__(made, "__dict__", values)
         object.__setattr__(made, "__pydantic_fields_set__", set(given))
-        object.__setattr__(made, "__pydantic_extra__", more if self.cls.model_config.get("extra") == "allow" else None)
-        object.__setattr__(made, "__pydantic_private__", private if self.cls.__private_attributes__ else None)
+        # A root model has no places for these: there they would be among its fields.
+        for place, held in (
+            ("__pydantic_extra__", more if self.cls.model_config.get("extra") == "allow" else None),
+            ("__pydantic_private__", private if self.cls.__private_attributes__ else None),
+        ):
+            if held is not None or getattr(self.cls, place, self) is not None:
+                object.__setattr__(made, place, held)
         return made
 
     def _add_missing(self, values: dict[str, object]) -> None:

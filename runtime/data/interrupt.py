@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from ..quick_init import quick
+
 __all__ = ["Address", "AddressStep", "Answer", "InterruptContext", "Pending"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AddressStep:
     """One step of an address: an agent, or a tool that it calls."""
@@ -27,6 +30,7 @@ class AddressStep:
 Address: TypeAlias = tuple[AddressStep, ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class InterruptContext:
     """One thing that a run waits for. `id` names it in `resume(targets=...)`; `parent` leads to what encloses it."""
@@ -38,6 +42,7 @@ class InterruptContext:
     parent: InterruptContext | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Pending:
     """What a run has to know to go on from an interrupt."""
@@ -49,6 +54,7 @@ class Pending:
     earlier: tuple[tuple[bool, object], ...] = ()  # what the call was told at the interrupts before this one: (approval, data) of each
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What became of something that a run waited for."""

@@ -16,7 +16,7 @@ from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text
 from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
 from ..stores.run_entries import DropEntry, RunEntry, RunQuery
 from ..stores.writes import Claim, Ending, Expect, Write
-from .store_keys import PREEMPT, session_key
+from .store_keys import PREEMPT, RESERVED, session_key
 from .store_owner import is_gone
 
 __all__ = ["StoreAccess"]
@@ -201,8 +201,12 @@ class StoreAccess:
         return list(await self._do(self._owners.orphans, prefix, limit))
 
     async def wanted_sessions(self) -> list[tuple[str, str]]:
-        """Which turns of sessions another process wants to end at once: the keys of their leases, and of what says so."""
-        return [(session_key(key.removeprefix(PREEMPT)), key) for key in await self.keys(PREEMPT)]
+        """What another process wants to have at once, such as turns of sessions: the keys of the leases, and of what says so.
+
+        A mark names a session, or the key of the lease itself, which begins as no id of a user's may.
+        """
+        named = [(key.removeprefix(PREEMPT), key) for key in await self.keys(PREEMPT)]
+        return [(name if name.startswith(RESERVED) else session_key(name), key) for name, key in named]
 
     async def _do(self, method: Any, *args: Any, **options: Any) -> Any:
         """Call the store. What it raises is a StoreError, unless it is one of ours that says more."""

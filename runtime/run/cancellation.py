@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..actor.ref import ActorRef
 from ..agent.invocation import walk
 from ..agent.run_messages import CancelMode, CancelRun
 from ..clock import Clock, Timer
@@ -20,12 +19,13 @@ from .phase import Ownership, RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
+    from ..actor.cell import Cell
     from ..agent.invocation import Assignment, Invocation
 
-__all__ = ["PendingStop", "request_stop", "stopped_at"]
+__all__ = ["PendingStop", "request_stop", "stop_run_of", "stopped_at"]
 
 
-def request_stop(supervisor: ActorRef[Any] | None, record: RunRecord, request: CancelRun) -> None:
+def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun) -> None:
     """Ask a run to end. To be called on its loop; without a supervisor, it has not begun, and will not."""
     if request.lost:
         record.ownership = Ownership.LOST
@@ -36,11 +36,18 @@ def request_stop(supervisor: ActorRef[Any] | None, record: RunRecord, request: C
     if supervisor is None:
         return
     with contextlib.suppress(ActorDeadError):
-        supervisor.tell(request)
+        supervisor.own_ref().tell(request)
     # A hook at the end belongs to a run that has ended: only its own caller cuts that short.
     if record.phase.is_cuttable and not begins_first and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first)):
         with contextlib.suppress(ActorDeadError):
-            supervisor.cancel()
+            supervisor.own_ref().cancel()
+
+
+def stop_run_of(cell: Cell, request: CancelRun) -> None:
+    """The same for what may outlive the run, as its lease does: a cell lets go of its actor at the end, so that none of them keeps the others alive."""
+    supervisor: Any = cell.actor
+    if supervisor is not None:
+        supervisor.stop_run(request)
 
 
 class PendingStop:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ..actor.direct import send_now, stop_actor
+from ..actor.direct import stop_actor
 from ..agent.agent_actor import AgentActor
 from ..agent.input_window import open_window
 from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase, walk
@@ -55,7 +55,7 @@ CastingChange: TypeAlias = Outcome | Look | None
 class Casting:
     """The agents of one run."""
 
-    __slots__ = ("_cell", "_journal", "_keeps", "_log", "_max_transfers", "_record", "live")
+    __slots__ = ("_cell", "_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
         self._cell = cell  # the supervisor's
@@ -64,12 +64,22 @@ class Casting:
         self._max_transfers = max_transfers
         self._keeps = event_log.persistence is not None  # whether the run may have to continue from here later
         self._journal: Journal | None = None if event_log.persistence is None else event_log.persistence.journal
-        self.live: dict[Cell, Invocation] = {}  # the agents at work, by their actors
+        self.at_work = 0  # how many agents have an actor that has not reported its end
 
     @property
     def is_at_safe_point(self) -> bool:
         """Whether every agent is at a safe point, so that the run may end here."""
-        return all(invocation.is_at_safe_point for invocation in self.live.values())
+        live = self.live()
+        return len(live) == self.at_work and all(invocation.is_at_safe_point for invocation in live)
+
+    def live(self) -> list[Invocation]:
+        """The agents at work, in the order in which they have begun. Their actors are the supervisor's children, which are noted with their invocations."""
+        return [invocation for cell, invocation in tuple((self._cell.children or {}).items()) if invocation is not None and invocation.cell is cell]
+
+    def playing_on(self, cell: Cell) -> Invocation | None:
+        """The agent at work whose actor that is."""
+        invocation: Invocation | None = (self._cell.children or {}).get(cell)
+        return invocation if invocation is not None and invocation.cell is cell else None
 
     # --- beginning ---
 
@@ -98,12 +108,13 @@ class Casting:
 
     def _begin(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
-        cell = own.system.spawn_own(AgentActor, (invocation, event_log.context, own, event_log.state.input.streaming), invocation.node.name, own)
-        self.live[cell] = invocation
+        args = (invocation, event_log.context, own, event_log.state.input.streaming)
+        cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _PERFORM)
+        own.children[cell] = invocation  # type: ignore[index]  # it has one now
+        self.at_work += 1
         invocation.phase = _AT_WORK
-        invocation.supervisor = own.own_ref()
-        cell.ended = [invocation.on_actor_ended]
-        send_now(cell, _PERFORM)
+        invocation.supervisor = own
+        cell.ended = (invocation.on_actor_ended,)
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Let a dormant agent continue."""
@@ -165,7 +176,7 @@ class Casting:
     def ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
         """An agent has come to its end."""
         if invocation.cell is not None:
-            self.live.pop(invocation.cell, None)
+            self.at_work -= 1
             invocation.cell = None
         if invocation.playing:
             # It has left others at work, and no agent waits for them any more.
@@ -241,8 +252,10 @@ class Casting:
         if assignment.broke and outcome.kind == "finished" and not outcome.broke:
             outcome = Outcome(message=outcome.message, broke=True)
         parent = assignment.parent
-        if outcome.kind != "interrupted":
+        if self._log.deferred and outcome.kind != "interrupted":
             self._log.drop_deferred(assignment)
+        if not self._keeps:
+            assignment.holder = None  # the two would keep each other alive until the garbage collector comes
         if parent is None:
             return outcome
         if assignment.dialogue is not parent.assignment.dialogue:
@@ -251,8 +264,6 @@ class Casting:
             outcome = replace(outcome, kind=kind, message=assignment.dialogue.last_message, broke=False)
         if self._keeps and self._record.phase < _ENDING and outcome.kind != "interrupted":
             self._note_end(assignment, parent, outcome)
-        if not self._keeps:
-            assignment.holder = None
         if assignment.future is not None and not assignment.future.done():
             assignment.future.set_result(outcome)
         parent.playing -= 1
@@ -281,28 +292,35 @@ class Casting:
     def end_all(self) -> None:
         """Cut short all agents. Where each step is kept, so is what they wait for by now, and what they have done that is in no record yet."""
         journal = self._journal
-        for cell, invocation in tuple(self.live.items()):
+        for invocation in self.live():
             if journal is not None:
                 journal.touch(invocation)
                 for name in invocation.unnoted:
                     journal.step(invocation, name, (invocation.steps or {})[name])
-            _end(cell, invocation)
+            _end(invocation)
+
+    def let_go(self) -> None:
+        """The run is over: an assignment and its holder would keep each other alive until the garbage collector comes."""
+        root = self._log.state.root
+        for invocation in () if root is None else tuple(walk(root)):
+            invocation.assignment.holder = None
 
     def cut_off(self) -> None:
         """They have been told before, and have not listened."""
-        for cell in tuple(self.live):
-            cell.cut_off()
+        for invocation in self.live():
+            if invocation.cell is not None:
+                invocation.cell.cut_off()
 
     def cancel_cast(self, request: CancelCast) -> None:
         """End all that is under way in one assignment."""
         found = None
-        for cell, invocation in tuple(self.live.items()):
+        for invocation in self.live():
             assignment: Assignment | None = invocation.assignment
             while assignment is not None and assignment.future is not request.reply:
                 assignment = assignment.parent.assignment if assignment.parent is not None else None
             if assignment is not None:
                 found = assignment
-                _end(cell, invocation)
+                _end(invocation)
         if found is None:
             request.gone.set_result(None)
         else:
@@ -311,12 +329,12 @@ class Casting:
 
     def cancel_children(self, parent: Invocation) -> None:
         """End all that is under way below one agent."""
-        for cell, invocation in tuple(self.live.items()):
+        for invocation in self.live():
             above = invocation.assignment.parent
             while above is not None and above is not parent:
                 above = above.assignment.parent
             if above is parent:
-                _end(cell, invocation)
+                _end(invocation)
 
     def start_again(self, invocation: Invocation, ref: ActorRef[Any]) -> None:
         """An agent has failed, and is to begin anew from the state that was recorded."""
@@ -326,8 +344,10 @@ class Casting:
         ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
 
 
-def _end(cell: Cell, invocation: Invocation) -> None:
+def _end(invocation: Invocation) -> None:
     """Cut short what an agent's actor is doing, and let it end. It reports that itself; if it never began, the end of its actor tells it."""
+    cell = invocation.cell
+    assert cell is not None
     invocation.is_cancelled = True
     cell.cancel_handler()
     stop_actor(cell)

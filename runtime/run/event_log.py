@@ -7,19 +7,22 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
+from ..data.chat import MessageDelta
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
 from ..errors import AgentError, UnderstudyError, text_of
+from .phase import RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -27,21 +30,38 @@ if TYPE_CHECKING:
     from ..agent.run_state import RunState
     from ..durability.persistence import RunPersistence
 
-__all__ = ["EventLog"]
+__all__ = ["EventLog", "HasLog"]
+
+_ENDING: Final = RunPhase.ENDING
+
+
+class HasLog:
+    """What the supervisor of a run is to an agent that streams: there are too many pieces of a message for a message to the actor each."""
+
+    __slots__ = ()
+
+    show_delta = property(attrgetter("_log.show_delta"))
 
 
 class EventLog:
     """The book of one run."""
 
-    __slots__ = ("_unshown", "context", "deferred", "persistence", "record", "state")
+    __slots__ = ("context", "deferred", "persistence", "record", "state", "unshown")
 
     def __init__(self, state: RunState, record: RunRecord, persistence: RunPersistence | None) -> None:
         self.state = state
         self.context = state.context
         self.record = record
         self.persistence = persistence  # None: nothing of it is kept anywhere
-        self.deferred: list[tuple[Invocation, AgentEvent]] = []  # interrupts, which are shown when nothing is under way any more
-        self._unshown: list[AgentEvent] = []  # what has to be in the store first
+        self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
+        self.unshown: list[AgentEvent] | None = None  # what has to be in the store first
+
+    async def give_back(self) -> None:
+        """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
+        if self.persistence is not None:
+            await self.persistence.own.give_back()
+        if self.record.turn is not None:
+            await self.record.turn.release()
 
     def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
         """Stamp, record, show; or have it wait to be shown."""
@@ -76,25 +96,38 @@ class EventLog:
         if persistence is not None and persistence.must_write and event.delta is None:
             if persistence.journal is not None:
                 persistence.journal.event(stamped, invocation, said=said)
-            if dialogue.shown:
-                self._unshown.append(stamped)
-            else:
-                self._unshown.append(_NOT_SHOWN)
+            if self.unshown is None:
+                self.unshown = []
+            self.unshown.append(stamped if dialogue.shown else _NOT_SHOWN)
         elif dialogue.shown:
             self.record.show(stamped)
         return stamped
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
+        record, state = self.record, self.state
+        stream = record.stream
+        if record.phase >= _ENDING or self.waits or not stream.has_room_for_two or self.context.stopping is not None:
+            return False
+        node = invocation.node
+        if self.persistence is not None or node.agent.on_failure is not None:
+            invocation.remember()
+        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
+            state.seq += 1
+            record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        return True
 
     # --- what waits ---
 
     @property
     def waits(self) -> bool:
         """Whether something has to be written before it is shown."""
-        return bool(self._unshown)
+        return self.unshown is not None
 
     async def flush(self) -> None:
         """Write it, and show it. What could not be written is not shown."""
         assert self.persistence is not None
-        unshown, self._unshown = self._unshown, []
+        unshown, self.unshown = self.unshown or (), None
         try:
             await self.persistence.flush(self.state)
         except BaseException:
@@ -118,15 +151,14 @@ class EventLog:
         invocation.pending = pending or None
         invocation.outcome = Outcome("interrupted", contexts=action.contexts)
         if assignment.dialogue.shown and assignment.dialogue.recorded:
-            self.deferred.append((invocation, event))
+            self.deferred += ((invocation, event),)
         if self.persistence is not None and self.persistence.journal is not None:
             self.persistence.journal.touch(invocation)
         return event
 
     def drop_deferred(self, assignment: Assignment) -> None:
         """Forget the interrupts of the agents at or below that assignment: a caller reports them, or no one does."""
-        if self.deferred:
-            self.deferred = [(invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment)]
+        self.deferred = tuple((invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment))
 
     def stamped_deferred(self, *, is_kept: bool = True) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
         """The interrupts as they are to be shown next, and what the run waits for."""
@@ -146,7 +178,7 @@ class EventLog:
         if before is not None:
             self.say(before)
         events, contexts = self.stamped_deferred(is_kept=before is None)
-        self.deferred = []
+        self.deferred = ()
         for event in events if stamped is None or before is not None else stamped:
             self.state.seq = event.seq
             self.record.show(event)

@@ -6,16 +6,13 @@ lives on the loop of its system. It must never touch the run from elsewhere but 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, Self, get_args
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, get_args
 
-from ..actor.ref import ActorRef, cell_of
 from ..actor.steps import is_about_to_begin
-from ..agent.run_context import RunContext
 from ..agent.run_messages import CancelMode, CancelRun
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult, RunStatus
@@ -26,8 +23,12 @@ from .event_iterator import Events
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
+    import threading
+
+    from ..actor.loop_cell import LoopCell
     from ..system.system import ActorSystem
-    from .run_supervisor import RunSupervisor
+    from .event_log import EventLog
+    from .opening import Opening
 
 __all__ = ["CancelHandle", "OnLeave", "Run", "end_of"]
 
@@ -45,6 +46,19 @@ class OnLeave(Enum):
     """It goes on: it is detached."""
 
 
+class Launcher(Protocol):
+    """What begins the runs of one Runner."""
+
+    @property
+    def starting(self) -> threading.Lock: ...  # held while a run is started, for two threads may both be the first to use it
+    def choose_system(self) -> ActorSystem: ...
+    def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None, /) -> LoopCell: ...
+
+
+Plan: TypeAlias = "tuple[EventLog, Opening | None, float | None]"
+"""With what a run is to begin."""
+
+
 class Run:
     """One run of an agent. It starts when it is made, if an event loop is running there, and else at its first use.
 
@@ -56,39 +70,30 @@ class Run:
 
     __slots__ = (
         "__weakref__",
-        "_checkpoint_of",
-        "_choose_system",
         "_context",
         "_forward",
         "_iterated",
-        "_launch",
+        "_launcher",
         "_on_leave",
+        "_persistence",
+        "_plan",
         "_record",
-        "_starting",
         "_supervisor",
         "_system",
     )
 
-    def __init__(
-        self,
-        context: RunContext,
-        record: RunRecord,
-        choose_system: Callable[[], ActorSystem],
-        launch: Callable[[ActorSystem], ActorRef[RunSupervisor]],
-        checkpoint_of: Callable[[], str] | None = None,
-        on_leave: OnLeave = OnLeave.CANCELS,
-    ) -> None:
-        self._context = context
-        self._checkpoint_of = checkpoint_of  # None: it is kept nowhere
+    def __init__(self, launcher: Launcher, plan: Plan, on_leave: OnLeave = OnLeave.CANCELS) -> None:
+        record, persistence = plan[0].record, plan[0].persistence
+        self._launcher = launcher
+        self._context = record.context
+        self._persistence = persistence  # None: it is kept nowhere
         self._record = record
-        self._choose_system = choose_system  # where it is to run, at its first use
         self._on_leave = on_leave
-        self._launch: Callable[[ActorSystem], ActorRef[RunSupervisor]] | None = launch  # None when it has been launched
+        self._plan: Plan | None = plan  # None when it has been launched: then it keeps nothing of the run alive but the record
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
-        self._supervisor: ActorRef[RunSupervisor] | None = None
+        self._supervisor: LoopCell | None = None
         self._forward: Callable[[CancelMode, float | None], object] | None = None  # takes cancel() to the process that has the run
         self._iterated = False
-        self._starting = threading.Lock()  # held while it is started, for two threads may both be the first to use it
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
@@ -107,7 +112,7 @@ class Run:
     @property
     def checkpoint_id(self) -> str | None:
         """Under which it is kept when it is interrupted or cancelled; None if it is not."""
-        return None if self._checkpoint_of is None else self._checkpoint_of()
+        return None if self._persistence is None else self._persistence.checkpoint_id
 
     @property
     def status(self) -> RunStatus:
@@ -135,17 +140,23 @@ class Run:
         """Start it, if it has not been started."""
         if self._system is not None:
             return
-        system = self._choose_system()  # not under the lock: it may wait for a loop, on which another thread's call may wait for the lock
-        with self._starting:
+        launcher = self._launcher
+        system = launcher.choose_system()  # not under the lock: it may wait for a loop, on which another thread's call may wait for the lock
+        with launcher.starting:
             if self._system is None:
                 system.on_loop(self._start_here, system)
                 self._system = system  # what others send to the loop from here on comes after the start
 
+    def start_here(self, system: ActorSystem) -> None:
+        """The same, for one that was just made, on the loop of the system in which it is to live."""
+        self._start_here(system)
+        self._system = system
+
     def _start_here(self, system: ActorSystem) -> None:
-        launch, self._launch = self._launch, None
-        assert launch is not None
+        plan, self._plan = self._plan, None
+        assert plan is not None
         try:
-            self._supervisor = launch(system)
+            self._supervisor = self._launcher.launch(system, *plan)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
             self._record.refuse(problem)
             self._record.give_up()
@@ -162,23 +173,26 @@ class Run:
     # --- the end ---
 
     def __await__(self) -> Generator[object, None, RunResult]:
-        here = get_ident() == self._started().dispatcher.thread or self._record.result is not None
+        system = self._system or self._started()
+        here = get_ident() == system.dispatcher.thread or self._record.result is not None
         return (self._finished() if here else self._door().call(self._finished)).__await__()
 
     async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
         record = self._record
-        record.check()
         if not self._iterated:
             record.stream.discard()
-        if record.result is None:
+        if record.result is None and record.problem is None:
+            ended = record.end_of_it()
             try:
-                await record.wait_ended()
+                await ended
             except BaseException:
+                record.forget(ended)
                 if leaving_cancels and record.result is None:
                     self._abandon_here(cancelled=True)
                 raise
-            record.check()
+        if record.problem is not None:
+            raise record.problem
         assert record.result is not None
         return record.result
 
@@ -253,7 +267,7 @@ class Run:
         supervisor = self._supervisor
         if supervisor is None or self._iterated or self._record.result is not None or not self._door().is_here:
             return
-        agents = tuple(cell_of(supervisor).children or ())
+        agents = tuple(supervisor.children or ())
         if all(is_about_to_begin(agent.task) for agent in agents):
             self._abandon_here(cancelled=False)
             for agent in agents:

@@ -6,8 +6,9 @@ Owns: the settings that all of its runs share, and the systems that runs have wh
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..actor.current import current_system
@@ -37,7 +38,7 @@ from .run_record import RunRecord
 from .run_supervisor import RunSupervisor
 
 if TYPE_CHECKING:
-    from ..actor.ref import ActorRef
+    from ..actor.loop_cell import LoopCell
     from ..sessions.turn import Turn
 
 __all__ = ["RunFactory", "RunSettings"]
@@ -57,6 +58,8 @@ class RunSettings(NamedTuple):
     """Of the program, for the marks of its runs."""
     history: HistoryPolicy | HistoryRewriter | None
     """Of the agents that have none of their own."""
+    coalesce_deltas: bool = True
+    """Whether pieces of one message go together to a consumer that is slow."""
 
 
 class RunFactory:
@@ -66,6 +69,7 @@ class RunFactory:
         self.tree = tree
         self.access = access
         self.settings = settings
+        self.starting = threading.Lock()  # for all of them: a start from another thread takes no time
         self._system = system
         self._systems: dict[asyncio.AbstractEventLoop, ActorSystem] = {}  # of the loops that are not closed, as far as is known
 
@@ -73,7 +77,8 @@ class RunFactory:
         self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None, run_id: str | None = None
     ) -> RunContext:
         settings = self.settings
-        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), as_options(options), hooks_of_a_run(settings.hooks))
+        given = () if options is None else as_options(options)
+        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), given, hooks_of_a_run(settings.hooks))
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
         context.history = settings.history
@@ -114,7 +119,8 @@ class RunFactory:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
-        event_log = EventLog(RunState(context, given), record, persistence)
+        if not self.settings.coalesce_deltas:
+            record.stream.keep_apart()
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)
@@ -122,28 +128,36 @@ class RunFactory:
             record.when_finished(persistence.own.abandon)
         if on_leave is OnLeave.STAYS:
             record.stream.never_waits()
-        checkpoint_of = None if persistence is None else partial(getattr, persistence, "checkpoint_id")
-        run = Run(context, record, self.choose_system, partial(self._launch, event_log, opening, timeout), checkpoint_of, on_leave)
-        if start and running_loop() is not None:
-            run.start()
+        run = Run(self, (EventLog(RunState(context, given), record, persistence), opening, timeout), on_leave)
+        if start and (loop := running_loop()) is not None:
+            system = self._system_on(loop)
+            if system.dispatcher.thread == get_ident():
+                run.start_here(system)
+            else:
+                run.start()
         return run
 
     # --- where ---
 
     def choose_system(self) -> ActorSystem:
         """The system in which a run lives that is started here."""
-        if self._system is not None:
-            if self._system.state is SystemState.NEW:
-                msg = f"Runner(system=...): {self._system.not_entered}"
-                raise UsageError(msg)
-            return self._system
         loop = running_loop()
-        if loop is not None:
-            return self._own_system(loop)
+        if loop is not None or self._system is not None:
+            return self._system_on(loop)
         default = current_system()  # in its own thread, because no loop is running in this one
         system = LoopDoor(default, "a run").block(self._own_system_there, "Runner.run()", "async with ActorSystem()")
         assert system is not None
         return system
+
+    def _system_on(self, loop: asyncio.AbstractEventLoop | None) -> ActorSystem:
+        system = self._system
+        if system is not None:
+            if system.state is SystemState.NEW:
+                msg = f"Runner(system=...): {system.not_entered}"
+                raise UsageError(msg)
+            return system
+        assert loop is not None
+        return self._own_system(loop)
 
     async def _own_system_there(self) -> ActorSystem:
         return self._own_system(asyncio.get_running_loop())
@@ -154,20 +168,12 @@ class RunFactory:
             for known in [known for known in tuple(self._systems) if known.is_closed()]:
                 self._systems.pop(known, None)
             system = self._systems[loop] = ActorSystem(f"runner-of-{self.tree.name}")
-            system.bind(loop)
+            system.bind(loop, for_one=True)
         return system
 
-    def _launch(self, event_log: EventLog, opening: Opening | None, timeout: float | None, system: ActorSystem) -> ActorRef[RunSupervisor]:
-        """Start the run, on the system's loop."""
-        if system is not self._system:
-            event_log.record.when_finished(partial(_release, system))
+    def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None) -> LoopCell:
+        """Start a run, on the system's loop."""
         cell = system.spawn_own(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening), None, None)
         if opening is not None:
             send_now(cell, Open())
-        return cell.own_ref()
-
-
-def _release(system: ActorSystem) -> None:
-    """A run of a system of its own has ended: leave no thread behind, if it was the last."""
-    if not system.roots:
-        system.workers.release()
+        return cell

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
 
@@ -41,11 +40,12 @@ class RunRecord:
     """One run, as it is told."""
 
     __slots__ = (
-        "_context",
+        "_awaiting",
         "_events",
         "_waiting",
         "agent_name",
         "cancel_requested",
+        "context",
         "followed",
         "has_begun",
         "is_drained",
@@ -63,10 +63,11 @@ class RunRecord:
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
-        self._context = context
-        self._events: list[AgentEvent] = []
+        self.context = context
+        self._events: list[AgentEvent] | None = None  # made with the first one
         self.last_seq = 0  # of what was shown, in the parts of the run before this one, too
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: tuple[Callable[[], object], ...] = ()  # what is called at the end
+        self._awaiting: tuple[asyncio.Future[None], ...] = ()  # what is set then
         self.agent_name = agent_name
         self.stream = EventStream(event_buffer)
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
@@ -89,6 +90,8 @@ class RunRecord:
         """Keep the event, unless it is a piece of one that comes whole later, and let the consumer have it."""
         self.last_seq = event.seq
         if event.delta is None:
+            if self._events is None:
+                self._events = []
             self._events.append(event)
         self.stream.put(event)
 
@@ -122,9 +125,9 @@ class RunRecord:
             self.is_drained = self.is_recoverable and self.has_begun
             if self.is_drained:
                 text += "; recover() continues the run"
-            self.outcome = Outcome("cancelled", RunCancelled(text, run=self._context.run_id, agent=self.agent_name))
+            self.outcome = Outcome("cancelled", RunCancelled(text, run=self.context.run_id, agent=self.agent_name))
             seq = self.last_seq + 1
-            name, run_id = self.agent_name, self._context.run_id
+            name, run_id = self.agent_name, self.context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
             self.result = self.followed or self.make_result()
@@ -140,17 +143,21 @@ class RunRecord:
         """Nothing will come any more: tell those that wait for the end."""
         self.advance(RunPhase.ENDED)
         self.stream.end()
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, ()
         for callback in waiting:
             try:
                 callback()
             except Exception:  # noqa: BLE001 -- all the others wait for the end, too
-                logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self._context.run_id)
+                logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
+        awaiting, self._awaiting = self._awaiting, ()
+        for future in awaiting:
+            if not future.done() and not future.get_loop().is_closed():
+                future.set_result(None)
 
     def make_result(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> RunResult:
         """The result, as it is now; or as it will be with that outcome, when `more` events were shown."""
         outcome = outcome or self.outcome or Outcome()
-        events = (*self._events, *more)
+        events = (*(self._events or ()), *more)
         final_message, output, interrupts = self.said_before, None, outcome.contexts
         for event in reversed(events):
             if event.message is not None:
@@ -159,7 +166,7 @@ class RunRecord:
         last = events[-1] if events else None
         if output is None:
             output = last.custom_output if last is not None and last.message is None else None
-            if output is None and final_message is not None and final_message.id != self._context.null_answer:
+            if output is None and final_message is not None and final_message.id != self.context.null_answer:
                 output = final_message.text
         if not interrupts and last is not None and type(last.action) is Interrupted:
             interrupts = last.action.contexts
@@ -170,8 +177,8 @@ class RunRecord:
             output,
             events,
             interrupts,
-            self._context.usage,
-            self._context.session.to_dict(),
+            self.context.usage,
+            self.context.session.to_dict(),
             last.agent_name if last is not None else self.agent_name,
         )
 
@@ -189,30 +196,28 @@ class RunRecord:
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""
-        if self.has_ended:
+        if self.phase is RunPhase.ENDED:
             callback()
         else:
-            self._waiting.append(callback)
-
-    def forget(self, callback: Callable[[], object]) -> None:
-        """Do not call it."""
-        if callback in self._waiting:
-            self._waiting.remove(callback)
+            self._waiting += (callback,)
 
     async def wait_ended(self) -> None:
         """Wait until nothing of the run is left, on its loop."""
         if self.phase is RunPhase.ENDED:
             return
-        ended = asyncio.get_running_loop().create_future()
-        wake = partial(_wake, ended)
-        self._waiting.append(wake)
+        ended = self.end_of_it()
         try:
             await ended
         except BaseException:
-            self.forget(wake)
+            self.forget(ended)
             raise
 
+    def end_of_it(self) -> asyncio.Future[None]:
+        """What is set at the end of a run that is under way. If its waiter is cancelled, it says so by `forget`."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaiting += (ended,)
+        return ended
 
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+    def forget(self, ended: asyncio.Future[None]) -> None:
+        """Nothing waits for that future any more."""
+        self._awaiting = tuple(one for one in self._awaiting if one is not ended)

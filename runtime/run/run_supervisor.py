@@ -8,10 +8,12 @@ nothing and returns its effects; they are carried out in one place. It must neve
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..actor.actor import Actor
-from ..actor.direct import OVER, stop_actor, stop_when_childless
+from ..actor.actor import InnerActor
+from ..actor.direct import OVER, stop_actor
+from ..actor.lifecycle import stop_when_childless
 from ..actor.ref import cell_of
 from ..actor.supervision import Directive, Stop
 from ..agent.invocation import Invocation, InvocationPhase
@@ -34,15 +36,16 @@ from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..errors import RunCancelled, RunLost, UnderstudyError
-from .cancellation import PendingStop, request_stop, stopped_at
+from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
-from .event_log import EventLog
+from .event_log import EventLog, HasLog
 from .last_words import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
 
 if TYPE_CHECKING:
+    from ..actor.cell import Cell
     from ..actor.ref import ActorRef
 
 __all__ = ["RunSupervisor"]
@@ -54,16 +57,15 @@ _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
 
-class RunSupervisor(Actor):
+class RunSupervisor(HasLog, InnerActor):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
 
     __slots__ = ("_casting", "_log", "_opening", "_pending_stop", "_promise", "_record", "_root")
 
-    def __init__(self, root: Node, event_log: EventLog, max_transfers: int, timeout: float | None, opening: Opening | None) -> None:
-        super().__init__()
-        cell = self._cell
+    def __init__(self, cell: Cell, root: Node, event_log: EventLog, max_transfers: int, timeout: float | None, opening: Opening | None) -> None:
+        super().__init__(cell)
         self._root = root
         self._log = event_log
         self._record = event_log.record
@@ -71,23 +73,26 @@ class RunSupervisor(Actor):
         self._casting = Casting(cell, event_log, max_transfers)
         self._pending_stop: PendingStop | None = None
         self._promise = Promise.NONE
-        cell.ended = [self._record.on_actor_ended]  # however its end comes
-        cell.context.run(bind_session, event_log.context.session)
-        self._record.timer = None if timeout is None else cell.system.clock.call_later(timeout, self._time_is_over, timeout)
-        if opening is None:
-            # In the supervisor's own context, where the session is bound: the agents' are copies of it.
-            cell.context.run(self._begin)
-        else:
-            self._record.advance(RunPhase.OPENING)
+        cell.ended = (event_log.record.on_actor_ended,)  # however its end comes
+        if timeout is not None:
+            request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
+            self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
+        # In the supervisor's own context: the agents' are copies of it.
+        cell.context.run(self._enter)
 
     # --- messages ---
 
     def on_receive(self, message: Any) -> Any:
         """The reply, or a coroutine of it if something has to be waited for."""
+        log, record = self._log, self._record
+        if type(message) is Emitted and record.phase is _PLAYING and not self._cell.system.closing:
+            # Nearly all messages are such, and mean nothing but to be written down.
+            stamped, has_room = log.write(message.invocation, message.event), record.stream.has_room
+            return stamped if has_room and not log.unshown else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
             return self._open()
         effects = self._transition(message)
-        if effects.takes_time or self._log.waits:
+        if effects.takes_time or log.unshown:
             return self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
 
@@ -142,6 +147,7 @@ class RunSupervisor(Actor):
             try:
                 await say_last_words(self._log, self._promise)
             finally:
+                self._casting.let_go()
                 stop_when_childless(self._cell)
         return effects.reply
 
@@ -154,7 +160,7 @@ class RunSupervisor(Actor):
         if record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
-            followed = await opening(self._log, self._cell.system, self.stop_run)
+            followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
             if followed is None:
                 self._begin()
             else:
@@ -165,10 +171,14 @@ class RunSupervisor(Actor):
                 problem.run = problem.run or self._log.context.run_id
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
-            if self._log.persistence is not None:
-                await self._log.persistence.own.give_back()
-            if record.turn is not None:
-                await record.turn.release()
+            await self._log.give_back()
+
+    def _enter(self) -> None:
+        bind_session(self._log.context.session)
+        if self._opening is None:
+            self._begin()
+        else:
+            self._record.advance(RunPhase.OPENING)
 
     def _begin(self) -> None:
         self._record.advance(_PLAYING)
@@ -181,11 +191,8 @@ class RunSupervisor(Actor):
         if self._record.phase >= _ENDING:
             return REFUSE
         stamped = self._log.write(invocation, event)
-        if self._pending_stop is not None:
-            effects = self._look()
-            if effects is not NOTHING:
-                return effects
-        return Effects(stamped, wait_for_room=not self._record.stream.has_room)
+        effects = NOTHING if self._pending_stop is None else self._look()
+        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.stream.has_room)
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
@@ -227,7 +234,7 @@ class RunSupervisor(Actor):
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
-        invocation = self._casting.live.get(cell_of(ref))
+        invocation = self._casting.playing_on(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
         if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
             return Stop()  # and its end is told
@@ -260,9 +267,8 @@ class RunSupervisor(Actor):
         return self._look_over()
 
     def _look_over(self) -> Effects:
-        record = self._record
-        over = _ENDING <= record.phase < RunPhase.KEEPING and record.outcome is not None and not self._casting.live
-        return LEAVE if over else NOTHING
+        record, none_at_work = self._record, not self._casting.at_work
+        return LEAVE if none_at_work and _ENDING <= record.phase < RunPhase.KEEPING and record.outcome is not None else NOTHING
 
     def _root_ended(self, outcome: Outcome) -> Effects:
         """The root's assignment is closed: the run has ended, or waits for an answer."""
@@ -287,7 +293,7 @@ class RunSupervisor(Actor):
             end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
             await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
         except RunLost as error:
-            self._log.deferred = []  # another process has the run: what it waits for is that one's to show
+            self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
         except Exception as error:  # noqa: BLE001 -- as above
             problem = error
@@ -295,8 +301,7 @@ class RunSupervisor(Actor):
         return self._look_over()
 
     def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
-        contexts = self._log.release_deferred(problem, stamped)
-        self._record.set_outcome(Outcome("interrupted", problem, contexts=contexts))
+        self._record.set_outcome(Outcome("interrupted", problem, contexts=self._log.release_deferred(problem, stamped)))
 
     # --- leaving ---
 
@@ -312,7 +317,7 @@ class RunSupervisor(Actor):
 
     def stop_run(self, request: CancelRun) -> None:
         """End the run, now or at the next safe point. On the loop."""
-        request_stop(self.actor_ref, self._record, request)
+        request_stop(self._cell, self._record, request)
 
     def on_drain(self, timeout: float) -> None:
         """The system is about to stop: a run that is kept comes to rest, and another process continues it. One that is not kept plays to its end."""
@@ -322,9 +327,6 @@ class RunSupervisor(Actor):
         what = "recover() continues the run" if begun else "the run had not begun: send it again"
         self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
 
-    def _time_is_over(self, timeout: float) -> None:
-        self.stop_run(CancelRun(f"the run took longer than its timeout of {timeout:g} s"))
-
     def _cancel(self, request: CancelRun) -> Effects:
         record, casting = self._record, self._casting
         if record.phase >= _ENDING:
@@ -332,7 +334,7 @@ class RunSupervisor(Actor):
             return NOTHING
         if request.lost:
             return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
-        if request.mode == "immediate" or not casting.live:
+        if request.mode == "immediate" or not casting.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
             self._pending_stop = PendingStop(request, self._cell.system.clock)
@@ -353,13 +355,14 @@ class RunSupervisor(Actor):
         log, record, casting = self._log, self._record, self._casting
         root, persistence, begun = log.state.root, log.persistence, record.has_begun
         error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
-        error.contexts = stopped_at(root, casting.live.values()) if begun and root is not None else ()
+        error.contexts = stopped_at(root, casting.live()) if begun and root is not None else ()
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
         image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
-        casting.end_all()
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
+        log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
+        casting.end_all()
         if kept:
             return Effects(cut_short=CutShort(error, image))
         self._say_cancelled(error, None)
@@ -390,6 +393,7 @@ class RunSupervisor(Actor):
         """What happens cannot be kept any more: the run must not go on as if it were."""
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
+        self._log.context.continues_elsewhere = True
         self._casting.end_all()
         if self._record.outcome is None:
             self._log.say(error)

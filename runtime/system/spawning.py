@@ -1,23 +1,26 @@
-"""The checks of a spawn.
+"""A spawn: its checks, and how a new actor gets into the tree.
 
-Owns: the checks of a spawn's arguments and of the system's state, with errors that say what to do instead. It must never spawn anything.
+Owns: the checks of a spawn's arguments and of the system's state, with errors that say what to do instead; and the step in which an actor becomes one of its
+system's. It must never let a message in.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..actor.actor import Traits
+from ..actor import lifecycle
+from ..actor.actor import Actor, Traits, construct
 from ..actor.envelope import MailboxSettings
 from ..actor.supervision import Directive
-from ..errors import SystemDraining, UsageError
+from ..errors import ActorDeadError, SystemDraining, UsageError
+from . import registry
 from .state import SystemState
 
 if TYPE_CHECKING:
     from ..actor.cell import Cell
     from .system import ActorSystem
 
-__all__ = ["check_spawn", "check_takes"]
+__all__ = ["check_spawn", "check_takes", "put"]
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
@@ -51,3 +54,35 @@ def check_takes(system: ActorSystem, actor_class: type, parent: Cell | None) -> 
         raise SystemDraining(msg)
     msg = f"{name} cannot be spawned: {system!r} is {system.state.value}. Make a new system."
     raise UsageError(msg)
+
+
+def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = False) -> Actor:
+    """Make the instance, and put the actor into the tree. Returns the instance."""
+    try:
+        actor = construct(cell)
+        _attach(system, cell, parent, listed)
+    except BaseException:
+        system.on_loop(lifecycle.abandon, cell)
+        raise
+    return actor
+
+
+def _attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool) -> None:  # noqa: FBT001 -- for speed
+    """Put it into the tree, unless its parent has been closed meanwhile."""
+    with system.lock:
+        if parent is None:
+            if system.closing:
+                check_takes(system, cell.actor_class, None)
+            if listed and cell.given_name is not None:
+                system.names.claim(cell, cell.given_name)
+            system.roots[cell] = None
+        elif not parent.may_spawn():
+            msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
+            raise ActorDeadError(msg, actor=parent.path)
+        else:
+            if parent.children is None:
+                parent.children = {}
+            parent.children[cell] = None
+    if listed and parent is None:
+        cell.listed = True
+        registry.add(cell.own_ref())

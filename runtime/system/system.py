@@ -28,7 +28,7 @@ from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
-from ..errors import ActorDeadError, UsageError
+from ..errors import UsageError
 from ..log import logger
 from . import fork, registry
 from .dispatcher import Dispatcher
@@ -38,7 +38,7 @@ from .names import Names
 from .options import SystemOptions, check_options
 from .overview import Overview
 from .shutdown import Shutdown
-from .spawning import check_spawn, check_takes
+from .spawning import check_spawn, check_takes, put
 from .state import SystemState
 from .workers import Workers
 
@@ -114,6 +114,7 @@ class ActorSystem(Overview):
         self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
         self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
         self._stopped: asyncio.Event | None = None
+        self._is_for_one = False
         self._shutdown = Shutdown(self, stop_timeout)
         fork.watch(self)
 
@@ -151,8 +152,12 @@ class ActorSystem(Overview):
         use_clock(loop, self._clock)
         self.bind(loop)
 
-    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Use that loop, from its thread. A system that is bound but not entered is never the current one, and need not be left once its actors have ended."""
+    def bind(self, loop: asyncio.AbstractEventLoop, *, for_one: bool = False) -> None:
+        """Use that loop, from its thread. A system that is bound but not entered is never the current one, and need not be left once its actors have ended.
+
+        With `for_one`, nobody leaves it: no thread is left when its last actor has ended.
+        """
+        self._is_for_one = for_one
         self.loop = loop
         self.fault = None
         self.clock = self._clock or LoopClock(loop)
@@ -179,8 +184,8 @@ class ActorSystem(Overview):
         finally:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
-            directory.leave_loop(self.loop)
-            use_clock(self.loop, None)
+            if directory.leave_loop(self.loop, self):
+                use_clock(self.loop, None)
             self.state = SystemState.STOPPED
             self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
             self._stopped.set()
@@ -204,7 +209,7 @@ class ActorSystem(Overview):
         self.dispatcher.thread = 0
         for cell in self.cells():
             cell.resolve_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
-            for tell in cell.ended or ():
+            for tell in cell.ended:
                 tell(True)
 
     def locks(self) -> tuple[object, ...]:
@@ -272,12 +277,12 @@ class ActorSystem(Overview):
         if self.fault is not None:
             self.check()
         traits = check_spawn(actor_class, name, mailbox, supervision)
-        return self._admit(
-            (ThreadCell if traits.owns_thread else LoopCell)(
-                self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=self._mailbox if mailbox is None else mailbox
-            ),
-            parent,
-        )
+        box = self._mailbox if mailbox is None else mailbox
+        kind = ThreadCell if traits.owns_thread else LoopCell
+        cell = kind(self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=box)
+        ref = cell.own_ref()
+        start_loop(put(self, cell, parent, listed=True))  # and lets messages in
+        return ref
 
     def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
         """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
@@ -286,40 +291,16 @@ class ActorSystem(Overview):
         if self.fault is not None:
             self.check()
         cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
-        self._admit(cell, parent, listed=False)
+        put(self, cell, parent)
+        cell.begin()
         return cell
 
-    def _admit(self, cell: Cell, parent: Cell | None, *, listed: bool = True) -> ActorRef[Any]:
-        """Make the instance, put it into the tree, and let messages in."""
-        ref = cell.own_ref()
-        try:
-            actor = cell.build()
-            self._attach(cell, parent, listed=listed)
-        except BaseException:
-            self.on_loop(lifecycle.abandon, cell)
-            raise
-        start_loop(actor)
-        return ref
-
-    def _attach(self, cell: Cell, parent: Cell | None, *, listed: bool) -> None:
-        """Put the new actor into the tree, unless its parent has been closed meanwhile."""
-        with self.lock:
-            if parent is None:
-                if self.closing:
-                    check_takes(self, cell.actor_class, None)
-                if listed and cell.given_name is not None:
-                    self.names.claim(cell, cell.given_name)
-                self.roots[cell] = None
-            elif not parent.may_spawn():
-                msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
-                raise ActorDeadError(msg, actor=parent.path)
-            else:
-                if parent.children is None:
-                    parent.children = {}
-                parent.children[cell] = None
-        if parent is None and listed:
-            cell.listed = True
-            registry.add(cell.own_ref())
+    def spawn_at_work(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell, message: object) -> LoopCell:
+        """The same on the loop, for one that begins with that message at once, and ends when its handler of that has ended."""
+        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None, away=True)
+        put(self, cell, parent)
+        cell.begin_at_work(message)
+        return cell
 
     def ended(self, cell: Cell) -> None:
         """Remove an actor that has ended."""
@@ -328,9 +309,12 @@ class ActorSystem(Overview):
             return
         with self.lock:
             known = self.roots.pop(cell, self) is None
-            self.names.release(cell)
+            if cell.given_name is not None:
+                self.names.release(cell)
         if known and not self.roots:
             self._shutdown.roots_are_gone()
+            if self._is_for_one:
+                self.workers.release()
 
     def leaving(self, cell: Cell) -> None:
         """Remove an actor that is about to stop from pykka's registry. From any thread."""

@@ -208,6 +208,8 @@ class Workers:
 
     def release(self) -> None:
         """End the threads that have no work, now, and the others when they have none."""
+        if not self._threads and not self._waiting:
+            return  # only what runs on the loop, where this is called, adds any
         with self._lock:
             self._retiring = True
             idle, self._idle = self._idle, []

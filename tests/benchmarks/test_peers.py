@@ -186,6 +186,7 @@ def test_a_contender_is_warmed_up_once_and_its_rounds_fit_into_the_time():
         first = worker.round("turn", Load(100_000), seconds=0.005)
         assert 5 <= first["operations"] < 100_000
         assert worker.round("turn", Load(100_000), seconds=0.005)["operations"] == first["operations"]
+        assert worker.round("tool", Load(100_000, 300), seconds=0.0001)["operations"] == 600, "all lanes are used"
         with pytest.raises(WorkerFailed, match="NotImplementedError"):
             worker.round("resumes_memory", Load(1))
         assert worker.round("turn", Load(100_000))["seconds"] > 0, "it goes on after a failure"

@@ -198,7 +198,7 @@ class Journey:
 
     def _is_over(self, run):
         """Whether what happens now is not recorded any more."""
-        actor = run._supervisor._cell.actor
+        actor = run._supervisor.actor
         return self.is_cut_short or actor is None or run._record.phase >= RunPhase.ENDING
 
     def _answers(self):

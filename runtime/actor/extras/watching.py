@@ -39,8 +39,9 @@ def unwatch(watcher: Cell, watched: Cell) -> None:
     _forget_watched(watcher, watched)
 
 
-def end(cell: Cell, ref: ActorRef[Any], ending: Ending) -> None:
+def end(cell: Cell, ending: Ending) -> None:
     """Tell the watchers of an actor that has ended, and end its own watches. `cell.ending` is already set."""
+    ref = cell.own_ref()
     with cell.system.lock:
         watchers, cell.watchers = cell.watchers, None
         watching, cell.watching = cell.watching, None

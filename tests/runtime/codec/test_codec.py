@@ -217,6 +217,8 @@ def test_models_keep_the_types_of_what_is_in_them():
     assert back.model_fields_set == order.model_fields_set
     assert back.model_extra == {"beside": {1}}
     assert unpack(pack([Numbers([1, 2]), Empty()])) == [Numbers([1, 2]), Empty()]
+    assert vars(unpack(pack(Numbers([1, 2])))) == vars(Numbers([1, 2]))
+    assert unpack(pack(unpack(pack(Numbers([1, 2]))))) == Numbers([1, 2])
 
 
 def test_a_dataclass_that_changes_its_fields_gets_back_what_it_held():

@@ -6,6 +6,7 @@ import pytest
 
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
+from understudy.runtime.testing import ManualClock
 
 
 class LooksOnce:
@@ -93,10 +94,10 @@ def test_a_wait_for_one_event_that_runs_out_of_time_is_no_leaving(run):
 @pytest.mark.parametrize("end", ["cancel", "timeout", "break"])
 def test_what_a_caller_wants_ended_is_not_recovered_and_may_be_resumed(run, end):
     async def main():
-        asked, go = asyncio.Event(), asyncio.Event()
-        async with ActorSystem() as system:
+        asked, go, clock = asyncio.Event(), asyncio.Event(), ManualClock()
+        async with ActorSystem(clock=clock) as system:
             runner = Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system)
-            running = runner.query("go", timeout=0.05 if end == "timeout" else None)
+            running = runner.query("go", timeout=5 if end == "timeout" else None)
             if end == "break":
                 async for _event in running:
                     break
@@ -104,6 +105,8 @@ def test_what_a_caller_wants_ended_is_not_recovered_and_may_be_resumed(run, end)
                 await asked.wait()
             if end == "cancel":
                 running.cancel()
+            elif end == "timeout":
+                clock.advance(5)
             assert (await running).status == "cancelled"
             assert await runner.recover() == []
             go.set()
@@ -125,6 +128,8 @@ def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was
         here = runner(asked, go)
         waiting = [asyncio.create_task(wait_for(here.query("go", run_id=f"r{number}"))) for number in range(going)]
         await asked.wait()
+        while len(await store.keys("understudy:open:")) < going:  # one that is not written down has not begun
+            await asyncio.sleep(0)
         del waiting  # which the loop cancels when it ends
 
     async def wait_for(running):

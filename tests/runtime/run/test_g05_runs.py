@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from understudy.actors import Agent, ChatModelAgent, Parallel, tool
-from understudy.runtime import ActorSystem, AgentEvent, Message, Runner, ToolCall
+from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Message, Runner, ToolCall
 
 
 class CallsThree:
@@ -46,6 +46,52 @@ def test_g05_a_finished_run_in_a_program_without_a_loop_leaves_no_thread_but_the
     before = threading.active_count()
     Runner(talker()).query("go").result()
     assert threading.active_count() == before
+
+
+def ours_in_cycles(work):
+    """What of this package only the garbage collector finds, behind that work."""
+    gc.collect()
+    gc.disable()
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        work()
+        gc.collect()
+        return sorted({type(one).__name__ for one in gc.garbage if type(one).__module__.startswith("understudy.")})
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize("team", [lambda: talker(), lambda: Parallel(name="p", sub_agents=[talker("a"), talker("b")])], ids=["one", "parallel"])
+def test_g05_a_finished_run_leaves_nothing_to_the_garbage_collector(team):
+    """Under many live runs, the collector costs more than the runs: what a run was made of goes when its last reference goes."""
+    with asyncio.Runner() as loop:
+
+        async def once(runner):
+            assert (await runner.query("go")).status == "completed"
+
+        runner = Runner(team())
+        loop.run(once(runner))
+        assert ours_in_cycles(lambda: loop.run(once(runner))) == []
+
+
+def test_g05_a_run_that_was_resumed_leaves_nothing_to_the_garbage_collector():
+    @tool(needs_approval=True)
+    async def slow() -> str:
+        """Asks first."""
+        return "done"
+
+    with asyncio.Runner() as loop:
+        runner = Runner(ChatModelAgent(name="a", model=CallsThree(), tools=[slow]), store=MemoryStore())
+
+        async def once():
+            run = runner.query("go")
+            await run
+            assert (await runner.resume(run.checkpoint_id, data=True)).status == "completed"
+
+        loop.run(once())
+        assert ours_in_cycles(lambda: loop.run(once())) == []
 
 
 def test_g05_a_run_in_a_system_leaves_no_actor(run):

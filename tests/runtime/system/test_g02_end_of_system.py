@@ -155,7 +155,7 @@ def forgotten(caplog: pytest.LogCaptureFixture, new_gate) -> Iterator[Callable[.
 
     forget.loop = loop
     yield forget
-    directory.leave_loop(loop)
+    directory.leave_loop(loop, system)
     for ref in everybody:
         pykka.ActorRegistry.unregister(ref)
         if ref._cell.owns_thread:  # nobody else can end the thread any more

@@ -14,7 +14,7 @@ from understudy.runtime.actor import current as directory
 
 def bury(system):
     """So that what nobody left does not outlive the test."""
-    directory.leave_loop(system.loop)
+    directory.leave_loop(system.loop, system)
     for ref in pykka.ActorRegistry.get_all():
         if ref._cell.system is system:
             pykka.ActorRegistry.unregister(ref)

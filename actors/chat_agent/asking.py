@@ -1,0 +1,262 @@
+"""One call of a chat model, with what stands around it: settings, hooks, middleware, the stream of its pieces.
+
+Owns: how a request is made up, and what becomes of the replies that are not used. It must never decide what follows from a reply: the loop does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.history import complete_calls
+from ...runtime.agent.options import model_options
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.chat import Message, MessageDelta
+from ...runtime.data.events import AgentEvent
+from ...runtime.errors import ModelBehaviorError, ModelError, ModelRetry, UsageError
+from ...runtime.maybe_await import maybe_await
+from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
+from .said import with_ids
+from .setup import PLACEHOLDER, Setup, closest
+
+if TYPE_CHECKING:
+    from ..middleware import Middleware
+    from .chat_model_agent import ChatModelAgent
+
+__all__ = ["OFF", "Asking", "kept"]
+
+T = TypeVar("T")
+
+OFF: Final = "off"
+"""Where an agent notes which handoffs its model was not shown."""
+
+
+class Asking:
+    """The calls of the model in one play of an agent."""
+
+    __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_model", "_opening", "_replies", "_setup")
+
+    _replies: list[Message]  # of the call under way; made when there is something around that
+
+    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
+        self._agent = agent
+        self._setup = setup
+        self._given = given
+        self._context = context
+        self._door = door
+        self._model = door.run.model_for_run(agent.model)
+        self._hooked = bool(door.run.hooks) or door.invocation.node.agent.hooks is not None
+        self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
+        self._opening: tuple[Message, ...] | None = None  # what every request of this play begins with; None until the first event is asked for
+
+    async def _make_opening(self) -> tuple[Message, ...]:
+        """The messages that every request of this play begins with, where they are not the same for all runs."""
+        agent, setup, given = self._agent, self._setup, self._given
+        instruction = agent.instruction
+        if callable(instruction):
+            text = await maybe_await(instruction(self._context))
+            if not isinstance(text, str):
+                msg = f"agent {agent.name!r}: its instruction function returned {text!r}, which is no text."
+                raise UsageError(msg, agent=agent.name)
+        else:
+            text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
+        text = setup.joined(text)
+        if agent.make_model_input is not None:
+            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)), "make_model_input")
+        return (Message("system", text), *given.messages) if text else given.messages
+
+    def _checked(self, made: object, maker: str) -> tuple[Message, ...]:
+        messages = tuple(made) if isinstance(made, Iterable) else (made,)
+        for message in messages:
+            if not isinstance(message, Message):
+                msg = f"agent {self._agent.name!r}: {maker} returned {made!r}: return a sequence of Message."
+                raise UsageError(msg, agent=self._agent.name)
+        return messages
+
+    def _fill(self, match: Any) -> str:
+        """The session value of that name, if there is one."""
+        session, key = self._door.run.session, match.group(1)
+        if key in session:
+            return str(session[key])
+        if self._agent.strict_instruction and key.isidentifier():
+            meant = closest(key, session)
+            if meant is not None:
+                msg = f"agent {self._agent.name!r}: its instruction has {{{key}}}, and there is no session value of that name: is {{{meant}}} meant? "
+                raise UsageError(msg + "If not, give the agent strict_instruction=False: then it stays as it is.", agent=self._agent.name)
+        return str(match.group(0))
+
+    async def ask(self, said: list[Message]) -> Message:
+        """One call of the model, with what stands around it."""
+        request = self._request(said)
+        if self._setup.prepares:
+            request = await self._prepared(request)
+        if self._door.run.lease is not None and not self._door.run.lease.is_sure():
+            await self._door.make_sure()
+        if self._hooked:
+            await self._door.call_hooks("on_model_start", self._agent, request)
+        if self._setup.surrounds or self._given.streaming:
+            reply = await self._ask_around(request)
+        else:
+            # Here, and with few variables: this frame is there as long as the model takes.
+            try:
+                reply = await answer_of(self._model, request)
+            except ModelError as error:
+                self._count(error.message)
+                raise
+            if not isinstance(reply, Message) or reply.role != "assistant":
+                self._count(reply)
+                self._check(reply)
+        if reply.tool_calls:
+            reply = with_ids(reply, said)
+        if self._hooked:
+            await self._door.call_hooks("on_model_end", self._agent, reply)
+        return reply
+
+    def _request(self, said: list[Message]) -> ModelRequest:
+        """What the model is asked, if nothing changes it."""
+        agent, setup, door, opening = self._agent, self._setup, self._door, self._opening
+        assert opening is not None
+        messages = (*opening, *complete_calls(said)) if said else opening
+        if setup.answer is not None and (problem := door.notes.get("problem")) is not None:
+            messages = (*messages, Message("user", problem))
+        options = door.options
+        settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
+        if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
+            settings = replace(settings, parallel_tool_calls=False)
+        if said and agent.reset_tool_choice:
+            settings = _with_free_choice(settings, agent.model, said)
+        return ModelRequest(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
+
+    async def _prepared(self, request: ModelRequest) -> ModelRequest:
+        """The request as the agent's modifier, the handoffs that are enabled and the middleware leave it."""
+        if self._agent.message_modifier is not None:
+            request = replace(request, messages=await self._modified(request.messages))
+        if self._setup.rules.handoffs:
+            request = replace(request, tools=await self._shown_specs())
+        for middleware in self._setup.before_model:
+            request = kept(await maybe_await(middleware.before_model(self._context, request)), request, middleware, "before_model")
+        return request
+
+    async def _ask_around(self, request: ModelRequest) -> Message:
+        """The same with what is around the call: middleware, or a stream. Replies that were taken back have cost something, too."""
+        setup, context = self._setup, self._context
+        call: Callable[[ModelRequest], Awaitable[Message]] = self._call
+        for middleware in setup.wrap_model:
+            call = _around(middleware, context, call)
+        replies = self._replies = []
+        recorded: str | None = None
+        try:
+            reply = await call(request)
+            self._check(reply)
+            for middleware in setup.after_model:
+                reply = kept(await maybe_await(middleware.after_model(context, reply)), reply, middleware, "after_model")
+                self._check(reply)
+            recorded = reply.id
+        except ModelError as error:
+            if isinstance(error.message, Message):
+                replies.append(error.message)  # of no use, but it has cost something
+            raise
+        finally:
+            # The one that is recorded is counted there.
+            for other in replies:
+                if other.usage is not None and other.id != recorded:
+                    self._door.run.usage += other.usage
+        return reply
+
+    def _count(self, reply: object) -> None:
+        """It is of no use, but it has cost something."""
+        if isinstance(reply, Message) and reply.usage is not None:
+            self._door.run.usage += reply.usage
+
+    async def _modified(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as the agent's modifier makes them, each call with its result."""
+        modifier = self._agent.message_modifier
+        assert modifier is not None
+        return tuple(complete_calls(list(self._checked(await maybe_await(modifier(self._context, messages)), "message_modifier"))))
+
+    async def _shown_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools, without those handoffs that are not enabled now."""
+        setup, door = self._setup, self._door
+        asked = [one for one in setup.rules.handoffs.values() if one.is_enabled is not True]
+        if not asked:
+            return setup.specs
+        enabled = await door.at_once([one.enabled(door.run, self._agent) for one in asked])
+        off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
+        if off or OFF in door.notes:
+            door.notes[OFF] = off
+        return tuple(spec for spec in setup.specs if spec.name not in off)
+
+    async def _call(self, request: ModelRequest) -> Message:
+        if not self._given.streaming:
+            reply: Message = await answer_of(self._model, request)
+            if isinstance(reply, Message) and reply.usage is not None:
+                self._replies.append(reply)
+            return reply
+        whole: Message | None = None
+        emit_delta = self._door.emit_delta
+        async with aclosing(stream_of(self._model, request)) as items:
+            async for item in items:
+                if self._gate is not None:
+                    await self._may_show()
+                if type(item) is MessageDelta:
+                    await emit_delta(item)
+                elif isinstance(item, Message):
+                    whole = item
+                elif isinstance(item, ModelRetry):
+                    await self._door.emit(AgentEvent(delta=MessageDelta(), error=item))
+                else:
+                    self._check(item)
+        if whole is None:
+            self._check(whole)
+        assert whole is not None
+        self._replies.append(whole)
+        return whole
+
+    def _check(self, reply: Any) -> None:
+        """Raise, if that is no message."""
+        if isinstance(reply, Message) and reply.role == "assistant":
+            return
+        what = "nothing" if reply is None else repr(reply)
+        msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
+        raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
+
+    async def _may_show(self) -> None:
+        """Wait until the input was looked at. If it must not be, nothing is shown: whoever asks is cancelled here."""
+        gate = self._gate
+        if gate is not None:
+            await asyncio.wait((gate,))
+            if gate.cancelled() or gate.exception() is not None:
+                await asyncio.get_running_loop().create_future()
+            self._gate = None
+
+
+def _with_free_choice(settings: ModelSettings, model: object, said: list[Message]) -> ModelSettings:
+    """The settings of a request after a round of tools: a model that has to call one each time would never come to an answer."""
+    own = getattr(model, "settings", None)
+    choice = settings.tool_choice or (own.tool_choice if isinstance(own, ModelSettings) else None)
+    if choice in (None, "auto", "none") or all(message.role != "tool" for message in said):
+        return settings
+    return replace(settings, tool_choice="auto")
+
+
+def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
+    async def outer(request: ModelRequest) -> Message:
+        reply: Message = await maybe_await(middleware.wrap_model(context, request, inner))
+        return reply
+
+    return outer
+
+
+def kept(given: Any, before: T, middleware: Middleware, stage: str) -> T:
+    """What a middleware has returned; or what there was, if it returned nothing."""
+    if given is None:
+        return before
+    if not isinstance(given, type(before)):
+        msg = f"{type(middleware).__name__}.{stage}() returned {given!r}: return an instance of {type(before).__name__}, or None to leave it."
+        raise UsageError(msg)
+    return given

@@ -1,0 +1,208 @@
+"""The plain client of another agent.
+
+Owns: `A2AClient`, which holds one connection for the event loop on which it is used. The SDK is imported with the first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from ...errors import UsageError
+from ..data.card import AgentCard
+from ..data.message import A2AMessage, MessageLike, as_message
+from ..data.parts import Metadata
+from ..data.stream_events import StreamEvent
+from ..data.task import Task
+from ..sdk import need_sdk
+from .limits import ClientLimits
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .connection import Connection
+
+__all__ = ["A2AClient", "Credentials", "Transport", "check_address"]
+
+Transport: TypeAlias = Literal["JSONRPC", "HTTP+JSON", "GRPC"]
+_Headers: TypeAlias = str | Mapping[str, str]
+Credentials: TypeAlias = "_Headers | Callable[[], _Headers | Awaitable[_Headers]] | httpx.Auth"
+"""A token, or headers; or a function that returns one of these each time; or what `httpx` knows of."""
+
+_NO_LIMITS: Final = ClientLimits()
+
+
+class A2AClient:
+    """Asks one agent of others.
+
+        async with A2AClient("https://books.example") as client:
+            print((await client.card()).name)
+            async for event in client.stream("find a book"):
+                print(event)
+
+    `url` is where its card is: `<url>/.well-known/agent-card.json`. Requests go to that server and no other, whatever its card says: where the card names
+    another address, they go to `url` with `handler_path`. Give the card itself instead of an address, and its addresses are taken.
+    There is no time limit for a stream: end it by leaving it.
+    """
+
+    def __init__(
+        self,
+        url: str | AgentCard,
+        handler_path: str = "/a2a",
+        *,
+        auth: Credentials | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        transport: Transport | None = None,
+        limits: ClientLimits | None = None,
+    ) -> None:
+        need_sdk("A2AClient")
+        check_address("A2AClient", url, transport)
+        if not isinstance(handler_path, str) or (handler_path and not handler_path.startswith("/")):
+            msg = f"A2AClient(handler_path={handler_path!r}): give a path such as '/a2a'."
+            raise UsageError(msg)
+        self._url = url
+        self._handler_path = handler_path
+        self._auth = auth
+        self._http_client = http_client
+        self._transport = transport
+        self._limits = limits if limits is not None else _NO_LIMITS
+        self._connection: Connection | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"A2AClient({self._url if isinstance(self._url, str) else self._url.name!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.close()
+
+    def _connected(self) -> Connection:
+        if self._is_closed:
+            msg = f"{self!r} is closed: make another one."
+            raise UsageError(msg)
+        if self._connection is None:
+            from .connection import Connection, Settings  # noqa: PLC0415 -- the SDK takes a while to import, and only who asks an agent needs it
+
+            settings = Settings(self._url, self._handler_path, self._auth, self._http_client, self._transport, self._limits)
+            self._connection = Connection(settings)
+        return self._connection
+
+    async def card(self) -> AgentCard:
+        """How the agent introduces itself. It is fetched once."""
+        return await self._connected().card()
+
+    async def send(
+        self,
+        message: MessageLike,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        metadata: Metadata | None = None,
+        wait: bool = True,
+        history_length: int | None = None,
+    ) -> Task | A2AMessage:
+        """Send a message. The answer is a message, or the task that it has begun: when that has ended or waits, or at once, with `wait=False`."""
+        said = _addressed(message, task_id, context_id)
+        return await self._connected().send(said, metadata or {}, wait=wait, history=history_length)
+
+    async def stream(
+        self, message: MessageLike, *, task_id: str | None = None, context_id: str | None = None, metadata: Metadata | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Send a message, and see what becomes of it until the stream ends: one message, or the task first and then its changes.
+
+        An agent that does not stream answers with one item.
+        """
+        said = _addressed(message, task_id, context_id)
+        async with aclosing(_pumped(self._connected().stream(said, metadata or {}))) as events:
+            async for event in events:
+                yield event
+
+    async def get(self, task_id: str, *, history_length: int | None = None) -> Task:
+        """The task as it is now."""
+        return await self._connected().get(_id(task_id), history_length)
+
+    async def cancel(self, task_id: str) -> Task:
+        """Have the task end."""
+        return await self._connected().cancel(_id(task_id))
+
+    async def subscribe(self, task_id: str) -> AsyncGenerator[StreamEvent, None]:
+        """The task as it is now, and what follows, until it ends or waits."""
+        async with aclosing(_pumped(self._connected().subscribe(_id(task_id)))) as events:
+            async for event in events:
+                yield event
+
+    async def find(self, message_id: str) -> Task | None:
+        """The task that a message has begun, among the latest ones. For a client that does not know whether its message has arrived."""
+        return await self._connected().find(message_id)
+
+    async def forget_card(self) -> None:
+        """Fetch the card again before the next request: the server may have been replaced."""
+        if self._connection is not None:
+            await self._connection.forget_card()
+
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    async def close(self) -> None:
+        """Close the connections. A client that was given as `http_client` stays open."""
+        self._is_closed = True
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+def check_address(who: str, url: object, transport: object) -> None:
+    """Raise `UsageError`, if that is no address of a server and no card, or if there is no such transport."""
+    if isinstance(url, str):
+        try:
+            parts = urlsplit(url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:
+            good = False
+        if not good:
+            msg = f"{who}({url!r}): give the address of a server, such as 'https://agents.example', or an AgentCard."
+            raise UsageError(msg)
+        if parts.username is not None or parts.password is not None:
+            msg = f"{who}: the address holds a name or a password; give auth= instead."
+            raise UsageError(msg)
+    elif not isinstance(url, AgentCard):
+        msg = f"{who}({url!r}): give the address of a server, such as 'https://agents.example', or an AgentCard."
+        raise UsageError(msg)
+    if transport not in (None, "JSONRPC", "HTTP+JSON", "GRPC"):
+        msg = f"{who}(transport={transport!r}): give 'JSONRPC', 'HTTP+JSON' or 'GRPC', or leave it out: then the card says."
+        raise UsageError(msg)
+
+
+def _addressed(message: MessageLike, task_id: str | None, context_id: str | None) -> A2AMessage:
+    said = as_message(message, "user")
+    if not said.parts:
+        msg = "the message is empty: give a text, or at least one part."
+        raise UsageError(msg)
+    if task_id is None and context_id is None:
+        return said
+    return replace(said, task_id=task_id or said.task_id, context_id=context_id or said.context_id)
+
+
+def _id(task_id: object) -> str:
+    if not isinstance(task_id, str) or not task_id:
+        msg = f"task_id={task_id!r}: give the id of a task, a text."
+        raise UsageError(msg)
+    return task_id
+
+
+async def _pumped(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[StreamEvent, None]:
+    """The events, read by a task of their own."""
+    from .pump import Pump  # noqa: PLC0415 -- beside the connection
+
+    pump = Pump(events)
+    try:
+        while (event := await pump.next()) is not None:
+            yield event
+    finally:
+        await pump.aclose()

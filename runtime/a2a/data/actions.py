@@ -1,0 +1,86 @@
+"""What an agent may say to Agent2Agent beside its messages: each is the value of a `CustomAction`, in an event that it yields.
+
+    yield AgentEvent.of(action=CustomAction(ArtifactUpdate("report", ["the text"])))
+
+Owns: these values. They change nothing for any other consumer: it sees an ordinary event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...codec.packing import register_type
+from ...errors import UsageError
+from .message import A2AMessage, MessageLike, as_message
+from .parts import A2APart, PartsLike, as_parts
+
+__all__ = ["A2AAction", "ArtifactUpdate", "AuthRequired", "Reject", "Reply", "Status"]
+
+
+@register_type(name="a2a.Reply")
+@dataclass(frozen=True, slots=True, init=False)
+class Reply:
+    """The answer is this message alone: the client gets no task. It has to be said before anything else."""
+
+    message: A2AMessage
+
+    def __init__(self, message: MessageLike) -> None:
+        object.__setattr__(self, "message", as_message(message, "agent"))
+
+
+@register_type(name="a2a.Reject")
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The agent will not do this: the task is REJECTED. The client is shown the reason."""
+
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("Reject", "reason", self.reason)
+
+
+@register_type(name="a2a.ArtifactUpdate")
+@dataclass(frozen=True, slots=True, init=False)
+class ArtifactUpdate:
+    """An artifact of that name, or a piece of it: with `append`, its parts come behind those that are there; `last` says that no more will come."""
+
+    name: str
+    parts: tuple[A2APart, ...]
+    append: bool = False
+    last: bool = True
+
+    def __init__(self, name: str, parts: PartsLike, append: bool = False, last: bool = True) -> None:  # noqa: FBT001, FBT002 -- the public contract
+        _check_text("ArtifactUpdate", "name", name)
+        if not name:
+            raise UsageError("ArtifactUpdate(name=''): an artifact needs a name: its pieces are told apart by it.")
+        for field, value in (("name", name), ("parts", as_parts(parts)), ("append", append), ("last", last)):
+            object.__setattr__(self, field, value)
+
+
+@register_type(name="a2a.Status")
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The task is WORKING, and the client is shown this text."""
+
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("Status", "text", self.text)
+
+
+@register_type(name="a2a.AuthRequired")
+@dataclass(frozen=True, slots=True)
+class AuthRequired:
+    """The task waits for credentials: AUTH_REQUIRED. Give it as the `info` of an interrupt, or as the value of a `CustomAction` before one."""
+
+    info: object = None
+
+
+A2AAction: TypeAlias = Reply | Reject | ArtifactUpdate | Status | AuthRequired
+
+
+def _check_text(kind: str, field: str, value: object) -> None:
+    if not isinstance(value, str):
+        msg = f"{kind}({field}={value!r}): give a text."
+        raise UsageError(msg)

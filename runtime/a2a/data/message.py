@@ -1,0 +1,69 @@
+"""One message between a client and an agent.
+
+Owns: `A2AMessage`, and how a message of ours becomes one. Its ids are texts: those of the message, of its task and of its context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Self, TypeAlias
+
+from ...codec.packing import register_type
+from ...data.chat import Message, new_id
+from ...errors import UsageError
+from .parts import A2APart, Metadata, PartsLike, TextPart, as_parts
+
+__all__ = ["A2AMessage", "A2ARole", "MessageLike", "as_message"]
+
+A2ARole: TypeAlias = Literal["user", "agent"]
+
+
+@register_type(name="a2a.Message")
+@dataclass(frozen=True, slots=True)
+class A2AMessage:
+    """What a client says to an agent (`user`), or an agent to its client (`agent`)."""
+
+    role: A2ARole
+    parts: tuple[A2APart, ...] = ()
+    task_id: str | None = None
+    context_id: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    reference_task_ids: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    message_id: str = field(default_factory=new_id, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.role not in ("user", "agent"):
+            msg = f"A2AMessage(role={self.role!r}): give 'user' or 'agent'."
+            raise UsageError(msg)
+
+    @classmethod
+    def user(cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None) -> Self:
+        """What a client says: a text, a part, or several."""
+        return cls("user", as_parts(parts), task_id, context_id)
+
+    @classmethod
+    def agent(cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None) -> Self:
+        """What an agent says: a text, a part, or several."""
+        return cls("agent", as_parts(parts), task_id, context_id)
+
+    @property
+    def text(self) -> str:
+        """The parts that are text, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+MessageLike: TypeAlias = A2AMessage | Message | str
+"""A message, or what becomes one: a text, or a message of ours."""
+
+
+def as_message(given: MessageLike, role: A2ARole) -> A2AMessage:
+    """The message that this is, or becomes. `role` is who says it, if it does not say that itself."""
+    if isinstance(given, A2AMessage):
+        return given
+    if isinstance(given, str):
+        return A2AMessage(role, (TextPart(given),))
+    if isinstance(given, Message):
+        return A2AMessage(role, as_parts(given.content), message_id=given.id)
+    msg = f"{given!r} is no message: give a text, a Message or an A2AMessage."
+    raise UsageError(msg)

@@ -1,0 +1,95 @@
+"""The pieces of messages and artifacts: text, data with a media type, a file by its bytes or by its address.
+
+Owns: `TextPart`, `DataPart`, `FilePart`, and how what an agent has at hand becomes one of them. It must never hold a value that JSON cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ...codec.packing import register_type
+from ...data import chat
+from ...errors import UsageError
+
+__all__ = ["A2APart", "DataPart", "FilePart", "Metadata", "PartLike", "PartsLike", "TextPart", "as_part", "as_parts"]
+
+Metadata: TypeAlias = Mapping[str, object]
+"""What goes with a message, part, artifact or task: values that JSON can hold."""
+
+
+@register_type(name="a2a.TextPart")
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text; `media_type` where it is more than plain: `text/markdown`."""
+
+    text: str
+    media_type: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            msg = f"TextPart(text={self.text!r}): give a text; for anything else there is DataPart."
+            raise UsageError(msg)
+
+
+@register_type(name="a2a.DataPart")
+@dataclass(frozen=True, slots=True)
+class DataPart:
+    """Anything that JSON can hold. A number of more than 53 bits is refused where it is sent: it would arrive as another one. Send it as text."""
+
+    data: object
+    media_type: str | None = None
+    name: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+
+@register_type(name="a2a.FilePart")
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file: its bytes as `data`, or the `url` where it is."""
+
+    url: str | None = None
+    data: bytes | None = None
+    media_type: str | None = None
+    name: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.url is None) == (self.data is None):
+            msg = "FilePart: give either url= or data=, and not both."
+            raise UsageError(msg)
+        if self.data is not None and not isinstance(self.data, bytes):
+            msg = f"FilePart: data is a {type(self.data).__name__}; give bytes."
+            raise UsageError(msg)
+
+
+A2APart: TypeAlias = TextPart | DataPart | FilePart
+PartLike: TypeAlias = A2APart | chat.Part | str
+"""A part, or what becomes one: a text, or a part of an agent's own message."""
+PartsLike: TypeAlias = PartLike | Iterable[PartLike]
+
+
+def as_part(given: PartLike) -> A2APart:
+    """The part that this is, or becomes."""
+    match given:
+        case TextPart() | DataPart() | FilePart():
+            return given
+        case str():
+            return TextPart(given)
+        case chat.TextPart(text):
+            return TextPart(text)
+        case chat.FilePart(url, data, media_type):
+            return FilePart(url, data, media_type, given.name)
+        case chat.ImagePart(url, data, media_type) | chat.AudioPart(url, data, media_type):
+            return FilePart(url, data, media_type)
+    msg = f"{given!r} is no part: give a text, TextPart, DataPart or FilePart."
+    raise UsageError(msg)
+
+
+def as_parts(given: PartsLike) -> tuple[A2APart, ...]:
+    """The parts that this is, or becomes: one, or several."""
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return tuple(as_part(one) for one in given)
+    return (as_part(given),)

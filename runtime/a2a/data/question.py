@@ -1,0 +1,38 @@
+"""What a task of another agent waits for, as a run of ours shows it.
+
+Owns: `RemoteInterrupt`, which is the `info` of an interrupt, and the questions in it. All of its texts are a stranger's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...codec.packing import register_type
+from .message import A2AMessage
+
+__all__ = ["RemoteInterrupt", "RemoteQuestion"]
+
+
+@register_type(name="a2a.RemoteQuestion")
+@dataclass(frozen=True, slots=True)
+class RemoteQuestion:
+    """One thing that is asked. Its `id` names it in an answer: `{id: answer}`."""
+
+    id: str
+    info: object = None
+    options: object = None
+
+
+@register_type(name="a2a.RemoteInterrupt")
+@dataclass(frozen=True, slots=True)
+class RemoteInterrupt:
+    """Another agent's task waits. `text` is the question for people, `questions` are those that can be answered by their ids."""
+
+    text: str
+    questions: tuple[RemoteQuestion, ...] = ()
+    task_id: str = ""
+    context_id: str = ""
+    message: A2AMessage | None = None
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,83 @@
+"""A task: one piece of work that an agent does for a client, from its first message to its end.
+
+Owns: `Task` with `TaskStatus`, `TaskState` and `Artifact`. A task's state moves forward: there is no way out of a terminal one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ...codec.packing import register_type
+from .message import A2AMessage
+from .parts import A2APart, Metadata, TextPart
+
+__all__ = ["Artifact", "Task", "TaskState", "TaskStatus"]
+
+
+class TaskState(StrEnum):
+    """Where a task is."""
+
+    SUBMITTED = "submitted"  # it has been taken on
+    WORKING = "working"
+    INPUT_REQUIRED = "input-required"  # it waits for a message
+    AUTH_REQUIRED = "auth-required"  # it waits for credentials
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"  # the agent would not take it on
+    UNKNOWN = "unknown"  # a state that this version does not know
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the task has ended."""
+        return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the task waits for its client."""
+        return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
+
+
+register_type(TaskState, name="a2a.TaskState")
+
+
+@register_type(name="a2a.TaskStatus")
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """The state of a task, what the agent says to it, and when it came to it: ISO 8601, in UTC."""
+
+    state: TaskState
+    message: A2AMessage | None = None
+    timestamp: str | None = None
+
+
+@register_type(name="a2a.Artifact")
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Something that a task has made, or a piece of it."""
+
+    artifact_id: str
+    parts: tuple[A2APart, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The parts that are text, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+@register_type(name="a2a.Task")
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as it is at one moment. Its `context_id` is that of the conversation to which it belongs."""
+
+    id: str
+    context_id: str
+    status: TaskStatus
+    artifacts: tuple[Artifact, ...] = ()
+    history: tuple[A2AMessage, ...] = ()
+    metadata: Metadata = field(default_factory=dict)

@@ -1,0 +1,162 @@
+"""What is to be sent to the webhooks of tasks: each task's changes, in their order.
+
+Owns: who sends for which task, and the repeating. The queue is the task's journal, and how far each webhook has come is beside its address: both outlive the
+process if the store does. It must never make a task wait, and never send to an address that was not checked a moment ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from a2a.types import a2a_pb2 as pb
+
+from ...clock import sleep
+from ...durability.lease import Lease
+from ...durability.leases import leases_of
+from ...errors import RunLost
+from ...log import logger
+from ...stores.writes import Put, Remove, Write
+from ..tasks.asks import Continue, Say
+
+if TYPE_CHECKING:
+    from ..tasks.service import TaskService
+    from ..tasks.task_log import TaskLog
+    from .configs import Hook, PushConfigs
+    from .sender import WebhookSender
+
+__all__ = ["Outbox"]
+
+_AT_ONCE: Final = 64
+"""How many webhooks are called at once."""
+_LOOK_SECONDS: Final = 30.0
+
+
+class Outbox:
+    """All webhooks of one served agent. A plain object of the loop."""
+
+    def __init__(self, service: TaskService, configs: PushConfigs, sender: WebhookSender) -> None:
+        self._service = service
+        self._configs = configs
+        self._sender = sender
+        self._wakes: dict[str, asyncio.Event] = {}  # of the tasks for which something is being sent
+        self._known: set[str] = set()  # tasks at work that have webhooks
+        self._free = asyncio.Semaphore(_AT_ONCE)
+
+    # --- what tasks say ---
+
+    def writes(self, log: TaskLog, begun_by: Say | Continue | None) -> list[Write]:
+        """What is written in one step with a task's changes."""
+        task_id = log.task.id
+        if isinstance(begun_by, Say) and begun_by.config is not None:
+            self._known.add(task_id)
+            return self._configs.first_writes(self._service.keys, task_id, begun_by.config)
+        return [Put(self._service.keys.outbox(task_id), b"1")] if task_id in self._known else []
+
+    async def prepare(self, task_id: str) -> None:
+        """A task that the store has is being worked on."""
+        if await self._service.access.get(self._service.keys.configs(task_id)) is not None:
+            self._known.add(task_id)
+
+    def add(self, task_id: str) -> None:
+        """A webhook was registered here."""
+        self._known.add(task_id)
+        self.look(task_id)
+
+    def look(self, task_id: str) -> None:
+        """The task has changed."""
+        if task_id not in self._known:
+            return
+        wake = self._wakes.get(task_id)
+        if wake is not None:
+            wake.set()
+        else:
+            self._start(task_id)
+
+    def _start(self, task_id: str) -> None:
+        if task_id not in self._wakes:
+            wake = self._wakes[task_id] = asyncio.Event()
+            wake.set()
+            self._service.run_task(self._send_for(task_id, wake), f"webhooks of task {task_id}")
+
+    async def look_for_all(self) -> None:
+        """Send what an earlier process has left, again and again: another one may be lost at any time."""
+        service = self._service
+        while True:
+            try:
+                for key in await service.access.keys(service.keys.outbox_prefix):
+                    self._start(key.removeprefix(service.keys.outbox_prefix))
+            except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
+                logger.exception("What is to be sent to webhooks could not be looked up.")
+            await sleep(_LOOK_SECONDS, service.system.clock)
+
+    # --- sending ---
+
+    async def _send_for(self, task_id: str, wake: asyncio.Event) -> None:
+        """Send what there is for one task, then be gone. One process does so at a time."""
+        service = self._service
+        leases = leases_of(service.system)
+        lease = Lease(service.keys.outbox(task_id), f"the webhooks of task {task_id}", lambda: None)
+        try:
+            if not await leases.take(service.access, lease):
+                wake.clear()  # another process sends
+                return
+            try:
+                while wake.is_set():
+                    wake.clear()
+                    is_over = await self._send_all(task_id)
+                    if is_over and not wake.is_set():
+                        await lease.commit([Remove(lease.key)], then="forget")
+                        self._known.discard(task_id)
+            finally:
+                await leases.give_back(lease)
+        except RunLost:
+            wake.clear()
+        except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
+            wake.clear()
+            logger.exception("The webhooks of task %s could not be called; that is tried again.", task_id)
+        finally:
+            self._wakes.pop(task_id, None)
+            if wake.is_set() and service.system.is_running:
+                self._start(task_id)
+
+    async def _send_all(self, task_id: str) -> bool:
+        """Bring each webhook up to date. Returns whether nothing more will ever be there to send."""
+        hooks = await self._configs.hooks(self._service, task_id)
+        log = await self._service.load(task_id)
+        if not hooks or log is None:
+            return True
+        await asyncio.gather(*(self._bring(task_id, hook) for hook in hooks.values()))
+        if log.is_at_rest:
+            self._known.discard(task_id)
+        return log.is_terminal
+
+    async def _bring(self, task_id: str, hook: Hook) -> None:
+        """Send one webhook what it has not been sent, one change after the other."""
+        service, number = self._service, hook.sent
+        records = await service.access.read(service.keys.task(task_id), number)
+        for record in records:
+            if not await self._deliver(task_id, hook, pb.StreamResponse.FromString(record)):
+                number += len(records)
+                break
+            number += 1
+            await self._configs.sent(service, task_id, hook.id, number)
+        if number > hook.sent:
+            await self._configs.sent(service, task_id, hook.id, number)
+
+    async def _deliver(self, task_id: str, hook: Hook, update: pb.StreamResponse) -> bool:
+        """Send one change, and again if need be. Returns False if the webhook takes nothing any more."""
+        policy, delay = self._configs.policy, self._configs.policy.first_delay
+        why = ""
+        for attempt in range(policy.attempts):
+            if attempt:
+                await sleep(delay, self._service.system.clock)
+                delay = min(2 * delay, policy.longest_delay)
+                if hook.id not in await self._configs.hooks(self._service, task_id):
+                    return False  # it was deleted meanwhile
+            async with self._free:
+                why = await self._sender.send(hook, update)
+            if not why:
+                return True
+        logger.warning("A webhook of task %s was called %d times, and is given up: %s", task_id, policy.attempts, why)
+        return False

@@ -1,0 +1,128 @@
+"""Which addresses webhooks may have.
+
+Owns: `WebhookPolicy`, and the check of an address: of its form, and of every place that its name leads to. It is checked when it is registered and again at
+each sending; what was checked is what is connected to. It must never send anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import SplitResult, urlsplit
+
+from ...errors import UnderstudyError
+
+__all__ = ["Target", "WebhookPolicy", "WebhookRefused"]
+
+Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a name, as texts."""
+
+_LONGEST_URL: Final = 2_048
+# Ways to write one address inside another one: what they lead to depends on who reads them.
+_WRAPPED: Final = ("::ffff:0:0/96", "2002::/16", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "::/96")
+
+
+class WebhookRefused(UnderstudyError):
+    """That address is none to which this server sends."""
+
+
+class Target(NamedTuple):
+    """Where to send: the address as it was given, and the place that it leads to."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    path: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookPolicy:
+    """By default: `https` on port 443, and public addresses only.
+
+    `allow_hosts` are names that may lead to any address. `secret_key` is what the secrets of registered webhooks are kept under; without one, the environment
+    variable UNDERSTUDY_A2A_KEY, or else one that ends with the process. `resolve` finds the addresses of a name.
+    """
+
+    allow_http: bool = False
+    allow_private: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    ports: tuple[int, ...] = (443,)
+    timeout: float = 10.0
+    attempts: int = 8
+    first_delay: float = 1.0
+    longest_delay: float = 60.0
+    most_for_a_task: int = 10
+    secret_key: str | None = field(default=None, repr=False)
+    resolve: Resolver | None = None
+
+    def parse(self, url: str) -> SplitResult:
+        """The address, if it has a form that is allowed."""
+        if len(url) > _LONGEST_URL:
+            msg = f"its {len(url)} characters are too many"
+            raise WebhookRefused(msg)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise WebhookRefused("it is no address") from None
+        if any(letter <= " " or letter == "\\" for letter in url):
+            raise WebhookRefused("it has blanks or backslashes")
+        if parts.scheme != "https" and not (parts.scheme == "http" and self.allow_http):
+            raise WebhookRefused("it is not https")
+        if not parts.hostname:
+            raise WebhookRefused("it names no host")
+        if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+            raise WebhookRefused("it holds a user or a password")
+        if not self.allow_private and parts.hostname not in self.allow_hosts and port is not None and port not in self.ports:
+            msg = f"port {port} is not allowed"
+            raise WebhookRefused(msg)
+        return parts
+
+    async def check(self, url: str, *, registers: bool = False) -> Target:
+        """Where that leads. Raises `WebhookRefused`. One that is only registered need not be found, where any address is allowed."""
+        parts = self.parse(url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        path = parts.path or "/"
+        if parts.query:
+            path += f"?{parts.query}"
+        may_be_private = self.allow_private or host in self.allow_hosts
+        if registers and may_be_private:
+            return Target(url, parts.scheme, host, port, path, "")
+        addresses = await self._resolved(host, port)
+        for address in addresses:
+            if not may_be_private and not _is_public(address):
+                raise WebhookRefused("it does not lead to a public address")
+        return Target(url, parts.scheme, host, port, path, addresses[0])
+
+    async def _resolved(self, host: str, port: int) -> Sequence[str]:
+        try:
+            async with asyncio.timeout(self.timeout):
+                addresses = await (self.resolve or _resolve)(host, port)
+        except (OSError, UnicodeError, TimeoutError):
+            addresses = ()
+        if not addresses:
+            raise WebhookRefused("its host cannot be found")
+        return addresses
+
+
+async def _resolve(host: str, port: int) -> Sequence[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(info[4][0]) for info in found]
+
+
+def _is_public(text: str) -> bool:
+    """Whether that is an address of the open Internet, written as what it is."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and any(address in ipaddress.IPv6Network(network) for network in _WRAPPED):
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local)

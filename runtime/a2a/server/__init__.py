@@ -1,0 +1,14 @@
+"""An agent as an ASGI app that speaks Agent2Agent.
+
+    settings            what the card says, as whoever serves the agent gives it
+    auth                who may ask
+    card                the card
+    gate                what a request has to pass before anything of it is understood
+    call_context        who makes a call, and to whom belongs what it makes
+    request_handler     the operations, by whichever transport
+    grpc_server         the same over gRPC
+    app                 the routes, and the life of a server
+    making              how the parts are chosen and put together
+
+It must never let the text of an exception reach a client.
+"""

@@ -1,0 +1,66 @@
+"""Who makes a call, as the SDK passes it along: the principal that the authenticator has found.
+
+Owns: the context of a call over HTTP, and the owner that follows from it. A client names its tenant itself, so a principal that has one may name no other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from a2a.auth.user import UnauthenticatedUser, User
+from a2a.extensions.common import HTTP_EXTENSION_HEADER, get_requested_extensions
+from a2a.server.context import ServerCallContext
+from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
+
+from ..tasks.owner import Owner
+from .auth import Principal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["CallContextBuilder", "KnownUser", "owner_of"]
+
+_LONGEST_TENANT: Final = 256
+
+
+class KnownUser(User):
+    """A principal, as the SDK has users."""
+
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+
+    @property
+    def is_authenticated(self) -> bool:
+        return True
+
+    @property
+    def user_name(self) -> str:
+        return self.principal.subject
+
+
+class CallContextBuilder(ServerCallContextBuilder):
+    """Makes the context of a call from its request."""
+
+    def build(self, request: Request) -> ServerCallContext:
+        principal = request.scope.get("understudy.principal")
+        return ServerCallContext(
+            user=UnauthenticatedUser() if principal is None else KnownUser(principal),
+            state={"headers": dict(request.headers)},
+            requested_extensions=get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER)),
+        )
+
+
+def owner_of(context: ServerCallContext, tenant: str = "") -> Owner:
+    """To whom belongs what this call makes, and what it may see."""
+    asked = context.tenant or tenant
+    if len(asked) > _LONGEST_TENANT:
+        msg = f"tenant has {len(asked)} characters, and may have {_LONGEST_TENANT}."
+        raise InvalidParamsError(msg)
+    user = context.user
+    if not isinstance(user, KnownUser):
+        return Owner(asked)
+    principal = user.principal
+    if principal.tenant is not None and asked and asked != principal.tenant:
+        raise TaskNotFoundError
+    return Owner(principal.tenant if principal.tenant is not None else asked, principal.subject)

@@ -1,0 +1,182 @@
+"""How the parts of a server are chosen and put together.
+
+Owns: what follows from the parameters of `a2a_app`: the runner, the store, the player, the life of the service. It must never look at a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...durability.store_access import StoreAccess
+from ...errors import UsageError
+from ...runner import Runner
+from ...stores import MemoryStore
+from ...system.system import ActorSystem
+from ..push.configs import PushConfigs
+from ..push.outbox import Outbox
+from ..push.policy import WebhookPolicy
+from ..push.secrets import Secrets
+from ..push.sender import WebhookSender
+from ..sdk import need_sdk
+from ..tasks.agent_player import AgentHooksOfUser, AgentPlayer
+from ..tasks.asks import Continue, Say
+from ..tasks.eviction import evict_again_and_again
+from ..tasks.handler_player import HandlerPlayer, check_handlers
+from ..tasks.keys import TaskKeys
+from ..tasks.recovery import look_for_lost_tasks
+from ..tasks.service import ServiceSettings, TaskService
+from .app import A2AApp
+from .card import make_card
+
+if TYPE_CHECKING:
+    from ...agent.tree import Definition
+    from ...stores import Store
+    from ..data.stream_events import StreamEvent
+    from ..data.task import Task
+    from ..tasks.player import Player
+    from ..tasks.task_log import TaskLog
+    from .auth import Authenticator
+    from .settings import AgentCardSettings
+
+__all__ = ["Serving", "is_loopback", "make_app"]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What `a2a_app` was given."""
+
+    agent: Definition | Runner | None
+    card: AgentCardSettings
+    store: Store | None
+    auth: Authenticator | None
+    webhooks: WebhookPolicy | None
+    extensions: tuple[str, ...]
+    max_body: int
+    grpc: str | None
+    handlers: object | None
+    consolidate: Callable[[Task, Sequence[StreamEvent], Exception | None], Task] | None
+    ids: tuple[Callable[[], str] | None, Callable[[], str] | None]  # of tasks, of contexts
+    handler_path: str
+    hooks: AgentHooksOfUser
+    keep: tuple[float, int]  # for how many seconds, and how many
+    allow_anonymous: bool
+
+
+def make_app(serving: Serving) -> A2AApp:
+    """The app."""
+    agent = serving.agent.agent if isinstance(serving.agent, Runner) else serving.agent
+    _check_grpc(serving)
+    card = make_card(agent, serving.card, serving.auth, serving.extensions, serving.grpc)
+    store = serving.store
+    if store is None:
+        store = serving.agent.store if isinstance(serving.agent, Runner) else None
+    is_lasting = store is not None and not isinstance(store, MemoryStore)
+    store = store if store is not None else MemoryStore()
+    access = StoreAccess(store)
+    access.require_fences("a2a_app(store=...)")
+    if serving.handlers is not None:
+        check_handlers(serving.handlers)
+    if agent is not None:
+        _runner_in(serving, store, None, is_lasting=is_lasting)  # what is wrong with the agent is said now
+    keys = TaskKeys(agent.name if agent is not None else card.name)
+
+    policy = serving.webhooks or WebhookPolicy()
+    configs = PushConfigs(policy, Secrets(policy.secret_key, is_lasting=is_lasting)) if serving.card.push_notifications else None
+
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[TaskService]:
+        async with AsyncExitStack() as stack:
+            system = serving.agent.system if isinstance(serving.agent, Runner) else None
+            if system is None:  # one of its own, beside that which the program may have entered
+                system = ActorSystem(f"a2a-of-{card.name}")
+                system.bind(asyncio.get_running_loop())
+                stack.push_async_callback(system.stop)
+            runner = _runner_in(serving, store, system, is_lasting=is_lasting) if agent is not None else None
+            service = TaskService(system, access, keys, _settings(serving, runner))
+            if configs is not None:
+                sender = WebhookSender(policy, configs.secrets)
+                stack.push_async_callback(sender.aclose)
+                service.outbox = Outbox(service, configs, sender)
+                looking = service.run_task(service.outbox.look_for_all(), "looks for webhooks to call")
+                stack.push_async_callback(_ended, looking)
+            for work, name in (
+                (look_for_lost_tasks(service), "looks for lost tasks"),
+                (evict_again_and_again(service, *serving.keep), "forgets old tasks"),
+            ):
+                stack.push_async_callback(_ended, service.run_task(work, name))
+            yield service
+
+    return A2AApp(card, serving.card, serving.auth, serve, configs, handler_path=serving.handler_path, max_body=serving.max_body, grpc=serving.grpc)
+
+
+def _check_grpc(serving: Serving) -> None:
+    """Without authentication only this machine may ask, unless the user has said otherwise."""
+    if serving.grpc is None:
+        return
+    need_sdk("a2a_app(grpc=...)", "grpc")
+    host, colon, port = serving.grpc.rpartition(":")
+    if not colon or not port.isdigit():
+        msg = f"a2a_app(grpc={serving.grpc!r}): give a host and a port, such as '127.0.0.1:50051'."
+        raise UsageError(msg)
+    if serving.auth is None and not serving.allow_anonymous and not is_loopback(host):
+        msg = f"a2a_app(grpc={serving.grpc!r}): without auth=, everybody who reaches that address could use the agent. Give auth=, or allow_anonymous=True."
+        raise UsageError(msg)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+def _runner_in(serving: Serving, store: Store, system: ActorSystem | None, *, is_lasting: bool) -> Runner:
+    if isinstance(serving.agent, Runner):
+        return serving.agent
+    assert serving.agent is not None
+    return Runner(serving.agent, system=system, store=store, durability="step" if is_lasting else "interrupt")
+
+
+def _settings(serving: Serving, runner: Runner | None) -> ServiceSettings:
+    def player(service: TaskService, log: TaskLog, _ask: Say | Continue) -> Player:
+        if runner is None:
+            return HandlerPlayer(serving.handlers)
+        return AgentPlayer(runner, service.keys.session(log.kept.owner, log.task.context_id), serving.hooks)
+
+    return ServiceSettings(
+        serving.ids[0] or _new_id,
+        serving.ids[1] or _new_id,
+        player,
+        runner,
+        may_reply=runner is None or _may_reply(runner),
+        consolidate=serving.consolidate,
+    )
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _may_reply(runner: Runner) -> bool:
+    """Whether one of the agents is of the user's own making: only such a one may answer without a task."""
+    left: list[Any] = [runner.agent]
+    while left:
+        agent = left.pop()
+        if not type(agent).__module__.startswith("understudy."):
+            return True
+        left.extend(getattr(agent, "sub_agents", ()))
+    return False

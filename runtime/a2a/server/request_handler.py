@@ -1,0 +1,218 @@
+"""The SDK's seam: what each operation of the protocol does here, by whichever transport it has come.
+
+Owns: the eleven operations. Each looks at its request before anything is done, finds its owner, and hands over to the tasks. Whatever goes wrong inside becomes
+an internal error without words: the text of an exception must never reach a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from a2a.server.context import ServerCallContext
+from a2a.server.events import Event
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import (
+    A2AError,
+    ExtendedAgentCardNotConfiguredError,
+    ExtensionSupportRequiredError,
+    InternalError,
+    PushNotificationNotSupportedError,
+    UnsupportedOperationError,
+)
+
+from ...errors import SystemDraining
+from ...log import logger
+from ..tasks.asks import Say
+from ..tasks.checks import check_fields, check_history_length, check_message, check_page_size
+from ..tasks.listing import apply_history_length, list_tasks
+from ..tasks.owner import Owner
+from ..tasks.subscription import Subscription
+from .call_context import owner_of
+
+if TYPE_CHECKING:
+    from ..push.configs import PushConfigs
+    from ..tasks.service import TaskService
+
+__all__ = ["Handler"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Let only what is meant for clients get to them."""
+
+    @functools.wraps(method)
+    async def quiet(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(*args, **kwargs)
+        except A2AError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside, no client hears of it
+            raise _hidden(method.__name__, error) from None
+
+    return quiet
+
+
+def _hidden(name: str, error: Exception) -> A2AError:
+    if isinstance(error, SystemDraining):
+        return InternalError("the server is stopping")
+    logger.error("Agent2Agent: %s has failed.", name, exc_info=error)
+    return InternalError()
+
+
+class Handler(RequestHandler):
+    """The operations of one served agent."""
+
+    def __init__(
+        self, service: Callable[[], Awaitable[TaskService]], card: pb.AgentCard, extended: Callable[[Owner], pb.AgentCard] | None, configs: PushConfigs | None
+    ) -> None:
+        self._service = service
+        self._card = card
+        self._extended = extended
+        self._configs = configs
+        self._modes = frozenset(mode.lower() for mode in [*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes)])
+        self._required = frozenset(extension.uri for extension in card.capabilities.extensions if extension.required)
+
+    # --- messages ---
+
+    def _checked(self, params: pb.SendMessageRequest, context: ServerCallContext) -> tuple[Owner, frozenset[str]]:
+        check_message(params, self._modes)
+        check_history_length(params.configuration)
+        extensions = frozenset(context.requested_extensions)
+        if not self._required <= extensions:
+            msg = f"This agent needs the extensions {', '.join(sorted(self._required - extensions))}."
+            raise ExtensionSupportRequiredError(msg)
+        return owner_of(context, params.tenant), extensions
+
+    async def _say(self, params: pb.SendMessageRequest, context: ServerCallContext, **how: Any) -> Say:
+        owner, extensions = self._checked(params, context)
+        config = None
+        if params.configuration.HasField("task_push_notification_config"):
+            if self._configs is None:
+                raise PushNotificationNotSupportedError
+            config = await self._configs.checked(params.configuration.task_push_notification_config)
+            if task_id := params.message.task_id:
+                service = await self._service()
+                await service.find(task_id, owner)
+                await self._configs.create(service, task_id, config)
+                config = None
+        metadata = params.metadata if params.HasField("metadata") else None
+        return Say(params.message, owner, metadata, extensions=extensions, config=config, **how)
+
+    @_quiet
+    async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task | pb.Message:
+        service = await self._service()
+        answer: asyncio.Future[pb.Task | pb.Message] = service.system.loop.create_future()
+        say = await self._say(params, context, answer=answer, at_once=params.configuration.return_immediately)
+        await service.say(say)
+        result = await answer
+        return apply_history_length(result, params.configuration) if isinstance(result, pb.Task) else result
+
+    async def on_message_send_stream(self, params: pb.SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        shows = Subscription()
+        service = await self._streaming(params.message.task_id)
+        try:
+            say = await _quiet(self._say)(params, context, shows=shows)
+            await _quiet(service.say)(say)
+            async for shown in shows.read():
+                yield apply_history_length(shown, params.configuration) if isinstance(shown, pb.Task) else shown
+        finally:
+            task_id = shows.task_id
+            shows.close()
+            service.unfollow(task_id, shows)
+
+    async def on_subscribe_to_task(self, params: pb.SubscribeToTaskRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        check_fields(params)
+        service = await self._streaming(params.id)
+        log = await _quiet(service.find)(params.id, owner_of(context, params.tenant))
+        shows = Subscription(is_following=log.is_interrupted)
+        try:
+            async with service.following(log, shows, frozenset(context.requested_extensions)):
+                async for shown in shows.read():
+                    yield shown
+        finally:
+            shows.close()
+            service.unfollow(params.id, shows)
+
+    async def _streaming(self, _task_id: str) -> TaskService:
+        if not self._card.capabilities.streaming:
+            raise UnsupportedOperationError("This agent does not stream.")
+        return await self._service()
+
+    # --- tasks ---
+
+    @_quiet
+    async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task | None:
+        check_fields(params)
+        check_history_length(params)
+        service = await self._service()
+        log = await service.find(params.id, owner_of(context, params.tenant))
+        return apply_history_length(service.live(log), params)
+
+    @_quiet
+    async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
+        check_fields(params)
+        check_history_length(params)
+        check_page_size(params)
+        return await list_tasks(await self._service(), params, owner_of(context, params.tenant))
+
+    @_quiet
+    async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task | None:
+        check_fields(params)
+        service = await self._service()
+        await service.find(params.id, owner_of(context, params.tenant))
+        return await service.cancel(params.id)
+
+    # --- push notifications ---
+
+    async def _own_configs(self, task_id: str, context: ServerCallContext, tenant: str) -> tuple[PushConfigs, TaskService]:
+        if self._configs is None:
+            raise PushNotificationNotSupportedError
+        service = await self._service()
+        await service.find(task_id, owner_of(context, tenant))
+        return self._configs, service
+
+    @_quiet
+    async def on_create_task_push_notification_config(self, params: pb.TaskPushNotificationConfig, context: ServerCallContext) -> pb.TaskPushNotificationConfig:
+        if self._configs is None:
+            raise PushNotificationNotSupportedError
+        check_fields(params)
+        configs, service = await self._own_configs(params.task_id, context, params.tenant)
+        return await configs.create(service, params.task_id, await configs.checked(params))
+
+    @_quiet
+    async def on_get_task_push_notification_config(
+        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        check_fields(params)
+        configs, service = await self._own_configs(params.task_id, context, params.tenant)
+        return await configs.get(service, params.task_id, params.id)
+
+    @_quiet
+    async def on_list_task_push_notification_configs(
+        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        check_fields(params)
+        configs, service = await self._own_configs(params.task_id, context, params.tenant)
+        return await configs.list(service, params)
+
+    @_quiet
+    async def on_delete_task_push_notification_config(self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext) -> None:
+        check_fields(params)
+        configs, service = await self._own_configs(params.task_id, context, params.tenant)
+        await configs.delete(service, params.task_id, params.id)
+
+    # --- cards ---
+
+    @_quiet
+    async def on_get_extended_agent_card(self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext) -> pb.AgentCard:
+        if not self._card.capabilities.extended_agent_card:
+            raise UnsupportedOperationError("This agent has no extended card.")
+        if self._extended is None:
+            raise ExtendedAgentCardNotConfiguredError
+        return self._extended(owner_of(context, params.tenant))

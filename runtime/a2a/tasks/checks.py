@@ -1,0 +1,110 @@
+"""What is looked at in a request before anything is done with it, whichever way it has come.
+
+Owns: the refusals: fields that have to be there, numbers that JSON cannot hold, media types that the card does not name, sizes of ids. It must never change
+what it looks at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
+from a2a.utils.proto_utils import validate_proto_required_fields
+from google.protobuf.message import Message as ProtoMessage
+from google.protobuf.struct_pb2 import Struct, Value
+
+__all__ = ["LONGEST_ID", "check_fields", "check_history_length", "check_message", "check_page_size"]
+
+LONGEST_ID: Final = 256
+"""The characters that an id of a client's may have."""
+
+_LARGEST_PAGE: Final = 100
+_MOST_PARTS: Final = 1_000
+_DEEPEST: Final = 28
+"""How deep data may be: what is deeper could be taken, but not be read from a store again."""
+
+
+def check_fields(params: ProtoMessage) -> None:
+    """Refuse a request that lacks a field which the protocol requires."""
+    validate_proto_required_fields(params)
+
+
+def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None:
+    """Refuse a message that lacks something, or that holds what cannot be told to others or is not wanted. `modes`: the media types that the card names."""
+    message = params.message
+    if not (message.message_id and message.role and message.parts) or params.configuration.HasField("task_push_notification_config"):
+        validate_proto_required_fields(params)
+    if message.role != pb.ROLE_USER:
+        raise InvalidParamsError("message.role: a client's message has the role ROLE_USER.")
+    for name, value in (("messageId", message.message_id), ("taskId", message.task_id), ("contextId", message.context_id)):
+        if len(value) > LONGEST_ID:
+            msg = f"message.{name} has {len(value)} characters, and may have {LONGEST_ID}."
+            raise InvalidParamsError(msg)
+    if len(message.parts) > _MOST_PARTS:
+        msg = f"message.parts: {len(message.parts)} parts, and {_MOST_PARTS} are taken at most."
+        raise InvalidParamsError(msg)
+    for index, part in enumerate(message.parts):
+        _check_part(part, f"message.parts[{index}]", modes)
+    if params.HasField("metadata"):
+        _check_struct(params.metadata, "metadata")
+    if message.HasField("metadata"):
+        _check_struct(message.metadata, "message.metadata")
+
+
+def _check_part(part: pb.Part, where: str, modes: Collection[str]) -> None:
+    kind = part.WhichOneof("content")
+    if kind is None:
+        msg = f"{where} is empty: give text, raw, url or data."
+        raise InvalidParamsError(msg)
+    if kind == "data":
+        _check_values((part.data,), f"{where}.data")
+    if part.HasField("metadata"):
+        _check_struct(part.metadata, f"{where}.metadata")
+    if part.media_type and not _is_wanted(part.media_type, modes):
+        msg = f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names {', '.join(sorted(modes))}."
+        raise ContentTypeNotSupportedError(msg)
+
+
+def _is_wanted(media_type: str, modes: Collection[str]) -> bool:
+    plain = media_type.partition(";")[0].strip().lower()
+    return not modes or plain in modes or "*/*" in modes or f"{plain.partition('/')[0]}/*" in modes
+
+
+def _check_struct(struct: Struct, where: str) -> None:
+    _check_values(struct.fields.values(), where)
+
+
+def _check_values(values: Iterable[Value], where: str) -> None:
+    """JSON has no infinity and no NaN. One of them in the store would break each list of tasks in which it stands, and so would what is too deep to be read."""
+    left = [(value, 1) for value in values]
+    while left:
+        value, depth = left.pop()
+        if depth > _DEEPEST:
+            msg = f"{where} is more than {_DEEPEST} levels deep."
+            raise InvalidParamsError(msg)
+        kind = value.WhichOneof("kind")
+        if kind == "number_value":
+            if not math.isfinite(value.number_value):
+                msg = f"{where} holds a number that JSON cannot hold."
+                raise InvalidParamsError(msg)
+        elif kind == "struct_value":
+            left.extend((one, depth + 1) for one in value.struct_value.fields.values())
+        elif kind == "list_value":
+            left.extend((one, depth + 1) for one in value.list_value.values)
+        elif kind is None:
+            msg = f"{where} holds an empty value."
+            raise InvalidParamsError(msg)
+
+
+def check_history_length(config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> None:
+    if config.history_length < 0:
+        raise InvalidParamsError("historyLength: give 0 or more.")
+
+
+def check_page_size(params: pb.ListTasksRequest) -> None:
+    if params.HasField("page_size") and not 1 <= params.page_size <= _LARGEST_PAGE:
+        msg = f"pageSize={params.page_size}: give 1 to {_LARGEST_PAGE}."
+        raise InvalidParamsError(msg)

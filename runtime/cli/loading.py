@@ -1,0 +1,65 @@
+"""An agent from a file or a module, as a command names it: `FILE_OR_MODULE[:NAME]`.
+
+Owns: the finding, and what is said when it is not found. It must never guess: without a name it is `agent`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+__all__ = ["load"]
+
+_DEFAULT = "agent"
+
+
+def load(target: str) -> Any:
+    """What that names. A `UsageError` says what is missing; what the file itself raises is raised."""
+    place, name = _split(target)
+    module = _module(place)
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = ", ".join(sorted(one for one in vars(module) if not one.startswith("_"))[:20])
+            msg = f"{place} has no {name!r}: write {place}:NAME. It has: {known or 'nothing'}."
+            raise UsageError(msg)
+        found = getattr(found, part)
+    return found
+
+
+def _split(target: str) -> tuple[str, str]:
+    place, colon, name = target.rpartition(":")
+    if not colon or not name.replace(".", "_").isidentifier():
+        return target, _DEFAULT
+    return place, name
+
+
+def _module(place: str) -> Any:
+    path = Path(place)
+    if path.suffix != ".py" and not path.exists():
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (place == error.name or place.startswith(f"{error.name}.")):
+                raise  # of the module's own imports
+            msg = f"{place}: there is no such file, and no such module."
+            raise UsageError(msg) from error
+    if not path.is_file():
+        msg = f"{place}: there is no such file."
+        raise UsageError(msg)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        msg = f"{place}: that is no Python file."
+        raise UsageError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))  # so that it can import what lies beside it
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,116 @@
+"""`understudy serve`: an agent over Agent2Agent, by uvicorn.
+
+Owns: what is checked before anything is bound, the socket, and the life of the server. Whoever can reach a server without authentication can use it: so such a
+one is on this machine only, unless the user says otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..a2a.sdk import need_sdk
+from ..a2a.server.auth import BearerTokens
+from ..a2a.serving import a2a_app
+from ..errors import UsageError
+from .loading import load
+from .stores import store_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..stores import JournalStore
+
+__all__ = ["ServeOptions", "serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What the command was given."""
+
+    target: str
+    host: str = "127.0.0.1"
+    port: int = 9999
+    store: str | None = None
+    token_env: str | None = None
+    grpc: bool = False
+    grpc_port: int = 50051
+    allow_anonymous: bool = False
+
+
+def serve(options: ServeOptions, say: Callable[[str], object]) -> None:
+    """Serve until the process is told to end. `say` is given what the user should read."""
+    need_sdk("understudy serve", "sse_starlette")
+    need_sdk("understudy serve", "uvicorn")
+    from ..a2a.server.making import is_loopback  # noqa: PLC0415 -- it imports the SDK
+
+    auth = _auth(options)
+    if auth is None and not is_loopback(options.host) and not options.allow_anonymous:
+        msg = f"--host {options.host}: without --token-env, everybody who reaches it could use the agent. Give that, or --allow-anonymous."
+        raise UsageError(msg)
+    found = load(options.target)
+    store = store_at(options.store) if options.store is not None else None
+    try:
+        app = _app(found, options, auth, store)
+        with closing(_bound(options.host, options.port)) as listening:
+            host, port = listening.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            say(f"{options.target} is served at http://{shown}:{port}/a2a, its card at http://{shown}:{port}/.well-known/agent-card.json. Ctrl-C ends it.")
+            _run(app, listening)
+    finally:
+        if store is not None:
+            asyncio.run(store.aclose())
+
+
+def _auth(options: ServeOptions) -> BearerTokens | None:
+    if options.token_env is None:
+        return None
+    token = os.environ.get(options.token_env, "").strip()
+    if not token:
+        msg = f"--token-env {options.token_env}: that variable is not set, or empty."
+        raise UsageError(msg)
+    return BearerTokens({token: "token"})
+
+
+def _app(found: Any, options: ServeOptions, auth: BearerTokens | None, store: JournalStore | None) -> Any:
+    """The app: of an agent, of a Runner; or one that the file has made itself."""
+    if hasattr(found, "lifespan") and callable(found):
+        if auth is not None or store is not None or options.grpc:
+            msg = f"{options.target} is an app already: what it keeps, and who may ask, is said where it is made."
+            raise UsageError(msg)
+        return found
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    grpc = f"{host}:{options.grpc_port}" if options.grpc else None
+    return a2a_app(found, store=store, auth=auth, grpc=grpc, allow_anonymous=options.allow_anonymous)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        msg = f"--host {host}: {error.strerror or error}."
+        raise UsageError(msg) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        msg = f"--port {port}: {host}:{port} cannot be used: {error.strerror or error}."
+        raise UsageError(msg) from error
+    return listening
+
+
+def _run(app: Any, listening: socket.socket) -> None:
+    import uvicorn  # noqa: PLC0415 -- an extra
+
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="warning", timeout_graceful_shutdown=10))
+    server.run(sockets=[listening])
+    if not server.started:
+        raise UsageError("the server has not started; what is wrong stands above.")
