@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
 from ..codec.packing import pack, unpack
 from ..data.chat import Usage
@@ -139,7 +139,7 @@ def read_entry(entry: RunEntry) -> RunInfo:
             error,
             Usage(*usage),
             steps,
-            dict(label.split("\0", 1) for label in entry.labels),  # type: ignore[misc]  # two parts of each
+            dict(label.split("\0", 1) for label in entry.labels),
         )
     except (TypeError, ValueError, OverflowError) as problem:
         raise _damaged(entry) from problem

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
 from .state import State
 
