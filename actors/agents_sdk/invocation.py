@@ -134,9 +134,11 @@ def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None,
     """The identity of a call; None for what is none, or is not whole."""
     known, scope = call_id_of(raw), scope_of(raw, key, name, role)
     mapping = _meant(raw)
-    if known is None or known[1] is None or scope is None or mapping is None:
+    if known is None or scope is None or mapping is None:
         return None
     kind, call_id = known
+    if call_id is None:
+        return None
     if not any(field in mapping for field in _NEEDED[kind]) or (kind == "custom_tool_call" and not mapping.get("name")):
         return None
     payload: dict[str, Any] = {"approval_scope": scope[1]}
