@@ -80,6 +80,9 @@ CONSTANTS = {
     "runtime.codec.builtin": {"VALUE_MARKS": "a Mark is not changed after it was made"},
     "runtime.codec.packing": {"_MARKS": "a Mark is not changed after it was made"},
     "runtime.run.effects": dict.fromkeys(("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"), "effects are not changed after they were made"),
+    "runtime.models.openai_chat_request": {"_CHAT": "two functions that read and fill a message's own slot"},
+    "runtime.models.openai_responses_request": {"_RESPONSES": "two functions that read and fill a message's own slot"},
+    "runtime.models.wire.body": {"_encode": "an encoder of JSON has no state but its options"},
     "runtime.models.protocol": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "runtime.tracing": {"_NONE": "a span without a tracer keeps nothing"},
 }

@@ -1,6 +1,7 @@
 """The store in a file.
 
     state       its own time, and the counter of epochs
+    entries     the list of runs
     schema      its tables, and those of the version before
     tables      what is written and read
     owners      by whom: owners, claims, and what is refused

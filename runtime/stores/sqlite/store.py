@@ -16,6 +16,7 @@ from ...errors import StoreError, UsageError, WriteRefused
 from ..arguments import span, time_to_live
 from ..store_thread import WRITES, Operation, Trouble
 from ..threaded_store import DrivenStore
+from .entries import Entries
 from .files import Proofs, Replaced, Watch, make_file
 from .owners import NeedsToWrite, Owners
 from .schema import Foreign, Newer, look, prepare
@@ -167,7 +168,8 @@ class _Backend:
             connection.execute("PRAGMA synchronous = NORMAL")
             state = State(connection, self._machine)
             prepare(connection, state)
-            self._opened = _Opened(state, Tables(state, self._ttl), Proofs(path, self._mode), None if path is None else Watch(path))
+            entries = Entries(state, self._ttl)
+            self._opened = _Opened(state, entries, Tables(state, self._ttl, entries), Proofs(path, self._mode), None if path is None else Watch(path))
         except BaseException:
             connection.close()
             raise
@@ -191,7 +193,7 @@ class _Backend:
 class _Opened:
     """The connection, and what there is on it."""
 
-    def __init__(self, state: State, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
+    def __init__(self, state: State, entries: Entries, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
         self.connection = state.connection
         self._state = state
         self._tables = tables
@@ -202,6 +204,7 @@ class _Opened:
             name: getattr(of, name)
             for of, names in (
                 (tables, ("get", "set", "delete", "append", "read", "keys", "create")),
+                (entries, ("run_entry", "run_entries")),
                 (owners, ("keep_alive", "revoke", "claim", "commit", "holder", "orphans", "prune")),
             )
             for name in names

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..threaded_store import EncodedWrite
+    from .entries import Entries
     from .state import State
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
+
+_SWEPT: Final = 4
+"""Expired keys that go with each that is written with a time of its own: so that no more are kept than are alive, and few others."""
 
 IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 
@@ -23,10 +27,11 @@ IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 class Tables:
     """Values and journals."""
 
-    def __init__(self, state: State, ttl: float | None) -> None:
+    def __init__(self, state: State, ttl: float | None, entries: Entries) -> None:
         self._state = state
         self._connection = state.connection
         self._ttl = ttl
+        self._entries = entries
         # What the transaction under way has met of each key: the number of its item and that of its records, or that there is none. Another connection
         # cannot change it meanwhile.
         self._met: dict[bytes, tuple[int, int] | None] = {}
@@ -100,12 +105,19 @@ class Tables:
             elif write.kind == "put":
                 assert write.value is not None
                 self.set(write.key, write.value, write.seconds)
+                if write.seconds is not None:
+                    self._sweep()
+            elif write.kind == "entry":
+                self._entries.put(write)
+            elif write.kind == "drop":
+                self._entries.drop(write.key)
             elif write.kind == "remove":
                 self.delete(write.key)
 
     def prune(self, older_than: float | None) -> int:
         """Remove what is over, and the claims of owners that are gone on keys of which there is nothing. Returns how many keys there were."""
         self._met.clear()
+        self._entries.prune(older_than)
         gone = "(coalesce(expires <= :now, 0) OR written <= :last)"
         times = {"now": self._state.now, "last": -1.0 if older_than is None else self._state.now - older_than}
         left = f"SELECT key FROM claims WHERE owner NOT IN (SELECT name FROM owners) AND key NOT IN (SELECT key FROM items WHERE NOT {gone})"  # noqa: S608 -- a constant
@@ -117,6 +129,11 @@ class Tables:
         execute(f"DELETE FROM items WHERE {gone}", times)  # noqa: S608 -- a constant
         execute("DELETE FROM former_leases WHERE until <= :now", times)
         return int(keys)
+
+    def _sweep(self) -> None:
+        gone = "SELECT key, id FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
+        for key, entry in self._connection.execute(gone, (self._state.now, _SWEPT)).fetchall():
+            self._remove(key, entry)
 
     def _find(self, key: bytes) -> tuple[int, int] | None:
         """The number of an item, and that of its records."""

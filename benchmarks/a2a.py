@@ -1,23 +1,37 @@
-"""Agent2Agent: requests a second, streams a second and the time to the first event of an agent served by `a2a_app`, beside the SDK's own handler.
+"""Agent2Agent: requests a second, streams a second and the time to the first event of a served agent, beside the SDK's own handler.
 
-Both are served by uvicorn in one process each, with the SDK's routes, a store in memory, and an agent that says one sentence. The load comes from a third
-process, by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows both alike.
+    python -m benchmarks a2a                some minutes; results/a2a.json
+    python -m benchmarks a2a --quick        some seconds, to see that it works; its figures mean nothing
 
-    python benchmarks/a2a_server.py            # some minutes
-    python benchmarks/a2a_server.py --quick    # some seconds
+Both are served by uvicorn in a process each, with the SDK's routes, a store in memory, and an agent that says one sentence. The load comes from a third one,
+by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows both alike. README.md beside it says what the figures mean.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime as dt
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+if not __package__:  # run by its path, as `python benchmarks/a2a.py`: what is imported below is found beside this folder, not in it
+    sys.path[0] = str(Path(__file__).parents[1])
+
+try:
+    import psutil
+
+    from benchmarks.lab.catalogue import RESULTS
+    from benchmarks.lab.machine import describe
+    from benchmarks.lab.report import write_json
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench,a2a]'")
 
 __all__ = ["Figures", "main", "measure"]
 
@@ -85,7 +99,9 @@ def serve(which: str) -> None:
 
     logging.disable(logging.ERROR)
     app = serve_ours() if which == "ours" else serve_theirs()
-    listening = socket.socket()
+    listening = socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # the protocol named: else asyncio leaves TCP to wait for acknowledgements
     listening.bind(("127.0.0.1", 0))
     listening.listen(512)
     print(listening.getsockname()[1], flush=True)
@@ -96,9 +112,9 @@ class Server:
     """One of the servers, in its process."""
 
     def __init__(self, name: str) -> None:
-        import psutil
-
-        self.process = subprocess.Popen([sys.executable, str(Path(__file__)), "--serve", name], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "benchmarks.a2a", "--serve", name]
+        env = {**os.environ, "OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"}  # tracing is off
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env=env)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
         self._cpu = psutil.Process(self.process.pid)
@@ -208,14 +224,18 @@ def show(found: dict[str, dict[str, list[Figures]]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="some seconds instead of some minutes")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="some seconds; the figures mean nothing")
+    parser.add_argument("--output", type=Path, default=RESULTS / "a2a.json", help="the JSON file with every round")
     parser.add_argument("--serve", choices=("ours", "sdk"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        serve("ours" if args.serve == "ours" else "theirs")
+        serve(args.serve)
         return
-    show(measure(1 if args.quick else 5, 1.0 if args.quick else 4.0))
+    found = measure(1 if args.quick else 5, 0.3 if args.quick else 4.0)
+    show(found)
+    rounds = {what: {name: [asdict(one) for one in figures] for name, figures in by.items()} for what, by in found.items()}
+    write_json(args.output, {"machine": describe(), "at": dt.datetime.now(dt.UTC).isoformat(), "rounds": rounds})
 
 
 if __name__ == "__main__":

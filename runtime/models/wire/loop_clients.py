@@ -39,13 +39,18 @@ class LoopClients(Generic[C]):
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[C, None], C]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
-    async def get(self) -> C:
-        """The client of the running loop."""
-        loop = asyncio.get_running_loop()
+    def here(self) -> C | None:
+        """The client of the running loop, if it has one."""
         with self._lock:
-            held = self._held.get(loop)
-        if held is not None and not held[1].is_closed():
-            return held[1]
+            held = self._held.get(asyncio.get_running_loop())
+        return None if held is None or held[1].is_closed() else held[1]
+
+    async def get(self) -> C:
+        """The client of the running loop, which is made if there is none."""
+        client = self.here()
+        if client is not None:
+            return client
+        loop = asyncio.get_running_loop()
         holder = _holding(self._make(), loop, ref(self))
         client = await anext(holder)  # does not suspend, so no other task of this loop comes in between
         with self._lock:
