@@ -250,7 +250,7 @@ def test_every_package_is_a_map_of_its_files(folder):
     assert here - set(listed) == set()
     docstring = ast.get_docstring(parse(folder / "__init__.py"))
     assert "must never" in docstring
-    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES or name_of(folder) in NAMED_BY_OTHERS
 
 
 def imported_by(name):

@@ -22,6 +22,7 @@ SOURCES = sorted(path for room in ("actors", "runtime") for path in (ROOT / room
 # State that belongs to no system, run or definition, with the reason why it is the process's.
 STATE = {
     "actors.agents_sdk.handoffs.history": {"_wrappers": "the SDK has markers of summaries for the process"},
+    "actors.agents_sdk.invocation": {"_of_function": "the last identities of calls, which are the same whenever they are asked for"},
     "actors.agents_sdk.logger": {"logger": "the SDK's logger, which programs set up by its name"},
     "actors.agents_sdk.models.attempts": {"_client_may_retry": "a context variable: OpenAI's client is far from whoever decides"},
     "actors.agents_sdk.models.settings": {"_defaults": "the SDK has a client, a key and an API for the process"},
@@ -68,6 +69,7 @@ STATE = {
 }
 # Constants of which this test cannot see that they are, with the reason why they are.
 CONSTANTS = {
+    "actors.agents_sdk.invocation": {"_written": "an encoder of JSON keeps nothing"},
     "actors.chat_agent.chat_model_agent": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "actors.handoffs.transfer": {"exit_tool": "a Tool refuses to be changed", "transfer_tool": "a Tool refuses to be changed"},
     "runtime.testing.plugin": dict.fromkeys(("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"),

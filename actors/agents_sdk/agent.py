@@ -120,9 +120,9 @@ class Agent(AgentBase[TContext], Definition):
     # What the runtime reads of a definition.
     calls_own_hooks: ClassVar[bool] = True  # type: ignore[misc]  # the same for all of them
     has_handoffs: ClassVar[bool] = True  # type: ignore[misc]  # as above
-    sub_agents: ClassVar[Sequence[Definition]] = ()  # type: ignore[misc]  # as above
+    sub_agents: ClassVar[tuple[Definition, ...]] = ()  # type: ignore[misc]  # as above
     disallow_transfer_to_parent: ClassVar[bool] = False  # type: ignore[misc]  # as above
-    history: ClassVar[None] = None  # type: ignore[misc, assignment]  # as above
+    history: ClassVar[None] = None  # type: ignore[misc]  # as above
     on_failure: ClassVar[None] = None  # type: ignore[misc]  # as above
 
     def __post_init__(self) -> None:

@@ -56,7 +56,7 @@ class AgentOutputSchema(AgentOutputSchemaBase):
         self.output_type = output_type
         self._strict = strict_json_schema
         self._wrapped = not self.is_plain_text() and not _is_object(output_type)
-        asked = TypedDict("OutputType", {_KEY: output_type}) if self._wrapped else output_type  # type: ignore[misc]  # made at run time
+        asked: Any = TypedDict("OutputType", {_KEY: output_type}) if self._wrapped else output_type  # type: ignore[operator, unused-ignore]  # made at run time
         self._adapter: TypeAdapter[Any] = TypeAdapter(asked)
         self._schema = self._adapter.json_schema()
         if self.is_plain_text() or not strict_json_schema:

@@ -117,7 +117,7 @@ def _field(parameter: inspect.Parameter, annotation: Any, metadata: tuple[Any, .
         args = get_args(annotation)
         if get_origin(annotation) is tuple:
             annotation = args[0] if len(args) == 2 and args[1] is Ellipsis else Any  # noqa: PLR2004 -- tuple[int, ...]
-        return list[annotation], Field(default_factory=list, description=description)  # type: ignore[valid-type]  # made at run time
+        return list[annotation], Field(default_factory=list, description=description)
     if parameter.kind is parameter.VAR_KEYWORD:
         args = get_args(annotation)
         if get_origin(annotation) is dict:

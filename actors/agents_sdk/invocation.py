@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -132,11 +133,16 @@ def scope_of(raw: Any, key: LookupKey | None = None, name: str | None = None, ro
 
 def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None, role: str | None = None) -> Identity | None:
     """The identity of a call; None for what is none, or is not whole."""
+    if type(raw) is ResponseFunctionToolCall and getattr(raw, "caller", None) is None and raw.call_id and raw.arguments is not None:
+        resolved = key or call_lookup_key(raw)
+        return None if resolved is None else _of_function(raw.call_id, raw.arguments, resolved, role)
     known, scope = call_id_of(raw), scope_of(raw, key, name, role)
     mapping = _meant(raw)
-    if known is None or known[1] is None or scope is None or mapping is None:
+    if known is None or scope is None or mapping is None:
         return None
     kind, call_id = known
+    if call_id is None:
+        return None
     if not any(field in mapping for field in _NEEDED[kind]) or (kind == "custom_tool_call" and not mapping.get("name")):
         return None
     payload: dict[str, Any] = {"approval_scope": scope[1]}
@@ -145,6 +151,17 @@ def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None,
         if value is not None and not (kind == "function_call" and field in ("name", "namespace")):
             payload[field] = _arguments(value) if field == "arguments" else _plain(value)
     return Identity(kind, call_id, scope[1], _digest(payload))
+
+
+@lru_cache(maxsize=64)
+def _of_function(call_id: str, arguments: str, key: LookupKey, role: str | None) -> Identity:
+    """The identity of a call of a function. It is asked for several times within a turn."""
+    scope: dict[str, Any] = {"type": "function_call", "tool_lookup_key": list(key)}
+    if role is not None:
+        scope["invocation_role"] = role
+    digest = _digest(scope)
+    payload = {"approval_scope": digest, "type": "function_call", "arguments": _arguments(arguments)}
+    return Identity("function_call", call_id, digest, _digest(payload))
 
 
 def output_identity(raw: Any) -> tuple[str, str] | None:

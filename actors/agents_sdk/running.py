@@ -149,7 +149,7 @@ def _runner_of(agent: Any) -> CoreRunner:
 def _started(given: Given, live: LiveRun) -> Run:
     options, state = given.options, live.state
     store = options.get("store", _default.store)
-    durability = options.get("durability", _default.durability) if store is not None else "none"
+    durability: Any = options.get("durability", _default.durability) if store is not None else "none"
     agent = state.current_agent
     runner = _runner_of(agent) if store is None else CoreRunner(agent, store=store, durability=durability, max_transfers=_NO_LIMIT)
     named: dict[str, Any] = {"options": [live], "context": state.context.context}

@@ -182,7 +182,8 @@ class _Walk:
                 raise ValueError(msg)  # noqa: TRY004 -- the SDK's
             if isinstance(target.get("$id"), str):
                 raise UserError(_RESOURCE)
-        return target
+        found: dict[str, Any] = target
+        return found
 
 
 def _merged(entry: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:

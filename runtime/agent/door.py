@@ -358,10 +358,9 @@ class AgentDoor:
 
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
-        agent = self.invocation.node.agent
-        hooks, own = self.run.hooks, None if agent.calls_own_hooks else agent.hooks
-        if hooks or own is not None:
-            await call_hooks(hooks, own, name, agent_name, self.run, *args)
+        hooks, agent = self.run.hooks, self.invocation.node.agent
+        if hooks or (agent.hooks is not None and not agent.calls_own_hooks):
+            await call_hooks(hooks, None if agent.calls_own_hooks else agent.hooks, name, agent_name, self.run, *args)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""

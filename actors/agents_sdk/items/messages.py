@@ -55,9 +55,9 @@ def message_of_response(response: ModelResponse) -> Message:
         kind = getattr(item, "type", None)
         if kind == "message":
             for part in item.content:  # type: ignore[union-attr]  # a message
-                if part.type == "output_text":
+                if isinstance(part, ResponseOutputText):
                     text.append(part.text or "")
-                else:
+                elif isinstance(part, ResponseOutputRefusal):
                     refusal.append(part.refusal or "")
         elif kind == "function_call":
             calls.append(ToolCall(item.call_id, item.name, item.arguments))  # type: ignore[union-attr, arg-type]  # a call

@@ -69,8 +69,6 @@ class RunItemBase(Generic[T]):
 
     agent: Agent[Any]
     raw_item: T
-    if TYPE_CHECKING:
-        type: str
 
     # What an item holds of agents is looked up here only after it was released.
 

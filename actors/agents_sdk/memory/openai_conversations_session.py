@@ -39,7 +39,7 @@ class OpenAIConversationsSession(SessionABC):
         self.session_settings = SessionSettings() if session_settings is None else as_settings(session_settings, SessionSettings, "session_settings")
 
     @property
-    def session_id(self) -> str:  # type: ignore[override]  # known only when it has begun
+    def session_id(self) -> str:
         if self._session_id is None:
             msg = "Session ID not yet available. The conversation begins with the first call that needs it: call get_items() or add_items([...]) first."
             raise ValueError(msg)

@@ -225,7 +225,7 @@ async def answered(
     while True:
         try:
             with _without_client_retries(disabled=attempts.disables_client()):
-                response = await _within(get, settings.timeout)
+                response: ModelResponse = await _within(get, settings.timeout)
         except Exception as error:
             if not await attempts.may_go_on(error, was_seen=False):
                 raise

@@ -37,7 +37,7 @@ class OpenAIResponsesModel(Model):
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         error = request.error
-        headers = getattr(getattr(error, "response", None), "headers", None)
+        headers: Any = getattr(getattr(error, "response", None), "headers", None)
         asked = headers.get("x-should-retry") if hasattr(headers, "get") else None
         wait = header_seconds(error)
         if asked is None and wait is None:

@@ -82,7 +82,7 @@ class ModelCall:
             conversation.sent(given.input)
         await call_hooks(run, agent, "on_llm_start", "on_llm_start", run.context, agent, given.instructions, given.input)
         await save_input(run)
-        named = {
+        named: dict[str, Any] = {
             "previous_response_id": None if conversation is None else conversation.previous_response_id,
             "conversation_id": None if conversation is None else conversation.conversation_id,
         }

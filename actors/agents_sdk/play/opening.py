@@ -36,7 +36,8 @@ def trace_of(run: LiveRun) -> Any:
         named[3] = kept.metadata if named[3] is None else named[3]
         if named[4] is None and kept.tracing_api_key is not None:
             named[4] = {"api_key": kept.tracing_api_key}
-    return trace_for_run(*named, config.tracing_disabled, kept, reattach_resumed_trace=run.is_resumed)
+    workflow, trace_id, group_id, metadata, tracing = named
+    return trace_for_run(workflow, trace_id, group_id, metadata, tracing, config.tracing_disabled, kept, run.is_resumed)
 
 
 async def begin(run: LiveRun) -> None:

@@ -46,7 +46,7 @@ class AgentNames:
 
     def name_of(self, agent: Any) -> str:
         """The name that is this agent's alone."""
-        return self._names.get(id(agent), agent.name)
+        return str(self._names.get(id(agent), agent.name))
 
     def reference(self, agent: Any) -> dict[str, str] | None:
         """An agent, as JSON names it."""

@@ -160,14 +160,14 @@ def _item(data: Mapping[str, Any], names: AgentNames) -> Any:
         return item
     if kind == "tool_approval_item":
         key = data.get("tool_lookup_key")
-        parts = (key["kind"], *((key["namespace"],) if key.get("namespace") else ()), key["name"]) if isinstance(key, Mapping) else None
+        parts: Any = (key["kind"], *((key["namespace"],) if key.get("namespace") else ()), key["name"]) if isinstance(key, Mapping) else None
         return ToolApprovalItem(
             agent,
             raw if raw.get("type") == "shell_call" else output_item(raw),
             data.get("tool_name"),
             tool_namespace=data.get("tool_namespace"),
             tool_origin=origin,
-            tool_lookup_key=parts,  # type: ignore[arg-type]  # as it was written
+            tool_lookup_key=parts,
             allow_bare_name_alias=bool(data.get("allow_bare_name_alias")),
         )
     if kind == "tool_call_item":
@@ -206,4 +206,5 @@ def _output(data: Mapping[str, Any]) -> GuardrailFunctionOutput:
 
 
 def _tool_output(data: Mapping[str, Any]) -> ToolGuardrailFunctionOutput:
-    return ToolGuardrailFunctionOutput(data["output"].get("outputInfo"), data["output"].get("behavior") or {"type": "allow"})
+    behavior: Any = data["output"].get("behavior") or {"type": "allow"}
+    return ToolGuardrailFunctionOutput(data["output"].get("outputInfo"), behavior)

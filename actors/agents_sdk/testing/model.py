@@ -128,7 +128,7 @@ class ScriptedModel(Model):
                 if callable(step.stream_events):
                     with _current(span):
                         stream = step.stream_events(call)
-                    async with aclosing(_within(span, stream)) as events:
+                    async with aclosing(_within(span, stream)) as events:  # type: ignore[type-var]  # a generator
                         async for event in events:
                             yield event
                     return

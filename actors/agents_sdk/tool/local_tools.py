@@ -54,7 +54,8 @@ class CustomToolCustomDataContext:
 
     tool_context: Any
     tool: CustomTool
-    output: Any
+    input: str
+    output: str
     raw_item: Any
 
 
@@ -63,10 +64,9 @@ class ComputerToolCustomDataContext:
     """What an extractor of custom data is given after an action of a computer."""
 
     run_context: Any
-    agent: Any
-    tool: Any
+    tool: ComputerTool[Any]
     tool_call: Any
-    output: Any
+    output: str
     raw_item: Any
 
 
@@ -75,11 +75,10 @@ class ApplyPatchToolCustomDataContext:
     """What an extractor of custom data is given after a patch."""
 
     run_context: Any
-    agent: Any
-    tool: Any
-    tool_call: Any
-    operation: Any
-    output: Any
+    tool: ApplyPatchTool
+    operations: list[Any]
+    output: str
+    status: Literal["completed", "failed"]
     raw_item: Any
 
 
@@ -322,3 +321,11 @@ class CustomTool:
     @property
     def type(self) -> str:
         return "custom"
+
+    def runtime_needs_approval(self) -> Any:
+        """Whether calls have to be approved first."""
+        return self.needs_approval
+
+    def runtime_on_approval(self) -> Any:
+        """What decides at once, if anything does."""
+        return self.on_approval

@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from openai.types.responses.response_output_item import LocalShellCall
 
@@ -83,7 +83,7 @@ class LocalCall:
         if waiting is not None:
             return waiting
         await self._begin(self._run.context)
-        work = {"custom": self._custom, "apply_patch": self._patch, "shell": self._shell}[kind]
+        work: Any = {"custom": self._custom, "apply_patch": self._patch, "shell": self._shell}[kind]
         return await work(given, span)
 
     async def _begin(self, context: Any) -> None:
@@ -174,7 +174,8 @@ class LocalCall:
     # --- patches ---
 
     async def _patch(self, operations: list[ApplyPatchOperation], span: Any) -> ToolCallOutputItem:
-        status, said = "completed", []
+        said: list[str] = []
+        status: Literal["completed", "failed"] = "completed"
         try:
             for operation in operations:
                 result = await maybe_await(getattr(self._tool.editor, operation.type)(operation))
@@ -222,7 +223,7 @@ class LocalCall:
             raise
         raw = {"type": "custom_tool_call_output", "call_id": part(self._call, "call_id"), "output": output if isinstance(output, str) else str(output)}
         item = ToolCallOutputItem(agent, ItemHelpers.copy_tool_call_caller(self._call, raw), output)
-        await self._data(item, lambda: CustomToolCustomDataContext(context, tool, output, copy.deepcopy(raw)))
+        await self._data(item, lambda: CustomToolCustomDataContext(context, tool, given, str(raw["output"]), copy.deepcopy(raw)))
         return await self._ended(item, output, context)
 
     # --- computers ---

@@ -254,9 +254,9 @@ def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) ->
     history: dict[str, Any] = {}
     for item in earlier if done else ():
         if isinstance(item, ToolCallItem | HandoffCallItem | ToolApprovalItem):
-            identity = identity_of(item.raw_item, getattr(item, "tool_lookup_key", None), getattr(item, "tool_name", None), _role(item))
-            if identity is not None and identity[:2] in done:
-                history[identity.call_id] = identity
+            known = identity_of(item.raw_item, getattr(item, "tool_lookup_key", None), getattr(item, "tool_name", None), _role(item))
+            if known is not None and known[:2] in done:
+                history[known.call_id] = known
     here: dict[str, Any] = {}
 
     def keep(raw: Any, key: Any = None, name: str | None = None, role: str | None = None) -> bool:
