@@ -146,7 +146,7 @@ class Lease:
         assert self.claim is not None
         asked = self.owner.now()
         try:
-            await self.owner.commit(self.claim, writes, then)
+            await self._commit(self.claim, writes, then)
         except WriteRefused as refused:
             if refused.reason == "value":
                 raise
@@ -158,6 +158,15 @@ class Lease:
         self.asked = asked
         if then != "keep":
             self.state = LeaseState.RETURNED
+
+    async def _commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
+        """Write by the claim. An owner that was held up for longer than its time is alive again, if it was not revoked: what no other one has taken is its own."""
+        try:
+            await self.owner.commit(claim, writes, then)
+        except WriteRefused as refused:
+            if refused.reason != "owner" or not await self.owner.revive(claim.owner):
+                raise
+            await self.owner.commit(claim, writes, then)
 
     def lost_error(self, why: str = "") -> RunLost:
         said = why or "its time was over before it could be prolonged, or it was revoked, and another process may continue it"

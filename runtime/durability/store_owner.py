@@ -110,6 +110,11 @@ class StoreOwner:
                 self._has_entered = True
                 self._until = started + self.seconds
 
+    async def revive(self, name: str) -> bool:
+        """Be alive again under that name, after its time was over. Returns False if it was revoked, or has another name by now."""
+        async with self._entering:
+            return name == self.name and await self._prolong()
+
     async def _prolong(self) -> bool:
         started, name = self.now(), self.name
         alive = await self.access.keep_alive(name, self.seconds)

@@ -7,6 +7,7 @@ from understudy.runtime.durability.lease import Lease
 from understudy.runtime.durability.leases import leases_of
 from understudy.runtime.durability.store_access import StoreAccess
 from understudy.runtime.errors import RunLost
+from understudy.runtime.stores.writes import Put
 from understudy.runtime.testing import ManualClock
 
 
@@ -59,5 +60,35 @@ def test_g13_what_nobody_has_taken_goes_on(run, until, first):
             await stopped.lease.make_sure()
             assert stopped.lease.is_sure()
             assert stopped.lost == []
+
+    run(main())
+
+
+def test_g13_a_write_of_a_process_that_was_held_up_is_written_if_nobody_has_taken_the_run(run):
+    async def main():
+        stopped = Stopped()
+        async with ActorSystem(clock=stopped.clock, lease_seconds=10) as system:
+            await stopped.take_and_stop(system)
+            await stopped.lease.commit([Put("event", b"1")])
+            assert await stopped.store.get("event") == b"1"
+            assert (stopped.lost, stopped.lease.is_held) == ([], True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("meanwhile", ["another takes it", "it is revoked"])
+def test_g13_a_write_of_a_process_that_was_held_up_is_refused_if_it_is_not_its_own_any_more(run, meanwhile):
+    async def main():
+        stopped = Stopped()
+        async with ActorSystem(clock=stopped.clock, lease_seconds=10) as system:
+            await stopped.take_and_stop(system)
+            if meanwhile == "another takes it":
+                await stopped.another_takes_it()
+            else:
+                await stopped.store.revoke(stopped.lease.owner.name)
+            with pytest.raises(RunLost):
+                await stopped.lease.commit([Put("event", b"1")])
+            assert await stopped.store.get("event") is None
+            assert (stopped.lost, stopped.lease.is_held) == (["lost"], False)
 
     run(main())
