@@ -56,6 +56,7 @@ class _RunnerOptions(TypedDict, total=False):
     skip_transfer_messages: bool
     handoff_input_filter: HandoffInputFilter | None
     history: HistoryPolicy | HistoryRewriter | None
+    coalesce_deltas: bool
 
 
 class GenerateOptions(RunOptions, _RunnerOptions, total=False):

@@ -114,7 +114,7 @@ def tool_context(
     """
     run = RunContext(new_id(), None, SessionValues(session_values), (), ())
     run.context = context
-    given = (ToolOptions(**options),) if options else ()
+    given = (ToolOptions(**cast("dict[str, Any]", dict(options))),) if options else ()
     call = ToolCall(call_id, tool_name, arguments)
     pending = Pending(InterruptContext(new_id(), ()), call_id)
     answer = Answer(pending, is_target=True, data=answers[0]) if answers else None

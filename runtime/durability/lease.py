@@ -160,7 +160,7 @@ class Lease:
             self.state = LeaseState.RETURNED
 
     async def _commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
-        """Write by the claim. An owner that was held up for longer than its time is alive again, if it was not revoked: what no other one has taken is its own."""
+        """Write by the claim. An owner that was held up for longer than its time is alive again, if it was not revoked: it has what no other one took."""
         try:
             await self.owner.commit(claim, writes, then)
         except WriteRefused as refused:

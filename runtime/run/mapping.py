@@ -7,7 +7,7 @@ an earlier one, take; so memory stays flat over any number of them. It must neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
@@ -98,7 +98,7 @@ class RunMap(Generic[T]):
             raise UsageError(msg)
         self._iterated = True
         settings = self._settings
-        total = len(self._inputs) if hasattr(self._inputs, "__len__") else None
+        total = len(self._inputs) if isinstance(self._inputs, Sized) else None
         shown = progress_of(settings.progress)
         waiting: dict[asyncio.Task[MapResult[T]], int] = {}
         ready: dict[int, MapResult[T]] = {}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from openai import APIConnectionError, APITimeoutError, BadRequestError
 
+from ....runtime.backoff import jittered
 from ....runtime.maybe_await import maybe_await
 from ..coercion import as_settings
 from ..exceptions import ModelTimeoutError
@@ -164,7 +164,7 @@ def _backoff(attempt: int, given: Any) -> float:
     delay: float = min(first * (2.0 if settings.multiplier is None else settings.multiplier) ** max(attempt - 1, 0), most)
     if settings.jitter is False:
         return delay
-    return min(max(delay * (0.875 + random.random() * 0.25), 0.0), most)  # noqa: S311 -- so that clients do not come all at once
+    return min(jittered(delay, 0.125), most)  # so that clients do not come all at once
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
