@@ -14,6 +14,8 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from tests.doubles.over import over
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for room in ("actors", "runtime") for path in (ROOT / room).rglob("*.py"))
 
@@ -186,12 +188,12 @@ def _frozen(table):
     return MappingProxyType(table) if isinstance(table, dict) else tuple(table)
 
 
-@pytest.mark.parametrize("module", TREES)
+@over(TREES)
 def test_a_module_has_no_state_but_what_is_listed_with_a_reason(module):
     assert state_of(module) == set(STATE.get(module, ())) | set(CONSTANTS.get(module, ()))
 
 
-@pytest.mark.parametrize("module", TREES)
+@over(TREES)
 def test_no_class_shares_state_among_its_instances(module):
     values = vars(importlib.import_module(f"understudy.{module}"))
     for owner in (node for node in TREES[module].body if isinstance(node, ast.ClassDef)):

@@ -20,7 +20,6 @@ from ..errors import ResumeError, WriteRefused
 from ..log import logger
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
-from .answer_mark import AnswerMark
 from .checkpoint import kept_of, numbered_id
 from .image import draw, rebuild
 from .journal import Journal, replay
@@ -29,7 +28,8 @@ from .long_history import Segments
 from .open_mark import OpenMark, UnfinishedRun, labels_of
 from .run_lease import RunLease
 from .run_listing import RunEnd, RunListing, restated
-from .save_slot import SaveSlot
+from .saves.answer_mark import AnswerMark
+from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import answered_key, journal_key
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
 from ..codec.packing import pack, unpack
 from ..data.chat import Usage
@@ -140,7 +139,7 @@ def read_entry(entry: RunEntry) -> RunInfo:
             error,
             Usage(*usage),
             steps,
-            dict(label.split("\0", 1) for label in entry.labels),  # type: ignore[misc]  # two parts of each
+            dict(label.split("\0", 1) for label in entry.labels),
         )
     except (TypeError, ValueError, OverflowError) as problem:
         raise _damaged(entry) from problem
@@ -179,6 +178,8 @@ def session_text(session_id: str) -> str:
     """A session as the store lists it."""
     if len(session_id) <= _LONGEST_SESSION:
         return session_id
+    from hashlib import blake2b  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
     return f"{session_id[:_LONGEST_SESSION]}\0{blake2b(session_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 

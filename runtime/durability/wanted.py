@@ -8,7 +8,6 @@ Owns: these requests, and the look for them. It must never end a run: who works 
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from ..agent.run_messages import CancelMode, CancelRun
@@ -30,6 +29,8 @@ _SECONDS: Final = 60.0
 
 async def ask_to_stop(access: StoreAccess, holder: str, key: str, mode: CancelMode, timeout: float | None) -> None:
     """Let that owner end the run which has this key."""
+    from hashlib import blake2b  # noqa: PLC0415 -- a part of the standard library that most programs do without
+
     name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     await access.commit(None, [Put(stop_key(holder, name), pack({"run": key, "mode": mode, "timeout": timeout}), _SECONDS)])
 

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
 from ..durability.checkpoint import check_run_id
-from ..durability.forgetting import forget_run
 from ..durability.open_mark import UnfinishedRun
 from ..durability.recovery import stuck_runs
 from ..durability.run_listing import checked_labels, label_text, read_entry, session_text
@@ -20,6 +19,7 @@ from ..durability.store_access import StoreAccess
 from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import RunQuery
 from ..system.loop_door import LoopDoor
+from .forgetting import forget_run
 from .run_factory import RunFactory
 
 __all__ = ["KeptRuns"]

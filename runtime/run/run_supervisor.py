@@ -373,8 +373,7 @@ class RunSupervisor(HasLog, InnerActor):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            end = self._log.end(Outcome("cancelled", cut.error), packed=False)
-            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=end)
+            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)

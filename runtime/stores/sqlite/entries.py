@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
 from .state import State
 
@@ -44,11 +44,8 @@ SCHEMA: Final = (
 )
 
 _COLUMNS: Final = "runs.run, runs.agent, runs.session, runs.status, runs.started, runs.labels, runs.value, runs.id"
-_IN_TIME: Final = (
-    "AND {0}.status = :status AND {0}.started >= :since AND {0}.started < :until AND {0}.started <= :place AND ({0}.started < :place OR {0}.id < :last)"
-)
-_SWEPT: Final = 4
-"""Expired entries that go with each that is written."""
+_IN_TIME: Final = "AND {0}.status = :status AND {0}.started >= :since AND {0}.started <= :top AND ({0}.started < :place OR {0}.id < :last)"
+_INSERT: Final = "INSERT OR IGNORE INTO runs (run, agent, session, status, started, labels, value, written, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Entries:
@@ -64,27 +61,23 @@ class Entries:
         lasts = self._ttl if write.seconds is None else write.seconds
         expires = None if lasts is None else now + lasts
         agent, session, status, *labels = write.records
+        row = (write.key, agent, session, status, write.after, msgpack.packb(labels) if labels else b"", write.value, now, expires)
+        made = self._execute(_INSERT, row)
+        if made.rowcount:  # as nearly all begin
+            self._label(labels, status, write.after, made.lastrowid)
+            return
         held = self._execute("SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (write.key,)).fetchone()
-        if held is not None and held[4] is not None and held[4] <= now:
+        number, before, started, packed, ends = held
+        if ends is not None and ends <= now:
             self._remove(held)
-            held = None
-        if held is None:
-            packed = msgpack.packb(labels) if labels else b""
-            row = (write.key, agent, session, status, write.after, packed, write.value, now, expires)
-            number = self._execute(
-                "INSERT INTO runs (run, agent, session, status, started, labels, value, written, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row
-            ).lastrowid
-            self._label(labels, status, write.after, number)
-        else:
-            number, before, started, packed, _ = held
-            values = (session, status, write.value, now, expires, number)
-            self._execute("UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?", values)
-            if packed and before != status:
-                kept = msgpack.unpackb(packed)
-                self._unlabel(kept, before, started, number)
-                self._label(kept, status, started, number)
-        if expires is not None:
-            self._sweep()
+            self._label(labels, status, write.after, self._execute(_INSERT, row).lastrowid)
+            return
+        values = (session, status, write.value, now, expires, number)
+        self._execute("UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?", values)
+        if packed and before != status:
+            kept = msgpack.unpackb(packed)
+            self._unlabel(kept, before, started, number)
+            self._label(kept, status, started, number)
 
     def drop(self, key: bytes) -> None:
         held = self._execute("SELECT id, status, started, labels FROM runs WHERE run = ?", (key,)).fetchone()
@@ -103,7 +96,7 @@ class Entries:
             if row is None:
                 return []
             place, last = row
-        values: dict[str, Any] = {"since": query.since, "until": query.until, "place": place, "last": last}
+        values: dict[str, Any] = {"since": query.since, "top": min(query.until - 1, place), "place": place, "last": last}
         values |= {"agent": query.agent, "session": query.session, "limit": query.limit, "now": self._state.now}
         values |= {f"label{number}": label for number, label in enumerate(query.labels)}
         statement = _statement(query)
@@ -117,9 +110,10 @@ class Entries:
         for held in self._execute(gone, (self._state.now, last)).fetchall():
             self._remove(held)
 
-    def _sweep(self) -> None:
+    def sweep(self, most: int) -> None:
+        """Remove some that have expired."""
         gone = "SELECT id, status, started, labels FROM runs WHERE expires <= ? ORDER BY expires LIMIT ?"
-        for held in self._execute(gone, (self._state.now, _SWEPT)).fetchall():
+        for held in self._execute(gone, (self._state.now, most)).fetchall():
             self._remove(held)
 
     def _remove(self, held: Sequence[Any]) -> None:

@@ -224,6 +224,7 @@ class _Opened:
                 except WriteRefused as error:
                     operation.error = error.with_traceback(None)
             if writing:
+                self._tables.end()
                 self._state.end()
             connection.execute("COMMIT")
         except BaseException:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
 
-_SWEPT: Final = 4
-"""Expired keys that go with each that is written with a time of its own: so that no more are kept than are alive, and few others."""
-
 IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 
 
@@ -35,10 +32,21 @@ class Tables:
         # What the transaction under way has met of each key: the number of its item and that of its records, or that there is none. Another connection
         # cannot change it meanwhile.
         self._met: dict[bytes, tuple[int, int] | None] = {}
+        self._ending = 0  # keys that were written with a time of their own
 
     def begin(self) -> None:
         """A transaction has begun."""
         self._met.clear()
+        self._ending = 0
+
+    def end(self) -> None:
+        """A transaction that has written ends. With each key that has a time of its own go two that have expired: so that no more are kept than are alive."""
+        if self._ending:
+            most = 2 * self._ending
+            gone = "SELECT key, id FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
+            for key, entry in self._connection.execute(gone, (self._state.now, most)).fetchall():
+                self._remove(key, entry)
+            self._entries.sweep(most)
 
     def get(self, key: bytes) -> bytes | None:
         query = f"SELECT value FROM items JOIN contents ON entry = id WHERE key = ? AND {IS_THERE}"  # noqa: S608 -- a constant
@@ -106,7 +114,7 @@ class Tables:
                 assert write.value is not None
                 self.set(write.key, write.value, write.seconds)
                 if write.seconds is not None:
-                    self._sweep()
+                    self._ending += 1
             elif write.kind == "entry":
                 self._entries.put(write)
             elif write.kind == "drop":
@@ -129,11 +137,6 @@ class Tables:
         execute(f"DELETE FROM items WHERE {gone}", times)  # noqa: S608 -- a constant
         execute("DELETE FROM former_leases WHERE until <= :now", times)
         return int(keys)
-
-    def _sweep(self) -> None:
-        gone = "SELECT key, id FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
-        for key, entry in self._connection.execute(gone, (self._state.now, _SWEPT)).fetchall():
-            self._remove(key, entry)
 
     def _find(self, key: bytes) -> tuple[int, int] | None:
         """The number of an item, and that of its records."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..durability.checkpoint import numbered_id, read_checkpoint
+from ..durability.open_mark import UnfinishedRun
+from ..durability.run_lease import RunLease
+from ..durability.store_access import StoreAccess
+from ..durability.store_keys import answered_key, history_key, journal_key, open_key, stuck_key
 from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Remove, Write
-from .checkpoint import numbered_id, read_checkpoint
-from .open_mark import UnfinishedRun
-from .run_lease import RunLease
-from .store_access import StoreAccess
-from .store_keys import answered_key, history_key, journal_key, open_key, stuck_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host

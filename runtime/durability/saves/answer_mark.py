@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ..stores.writes import Expect, Put, Write
-from .store_keys import answered_key
+from ...stores.writes import Expect, Put, Write
+from ..store_keys import answered_key
 
 __all__ = ["AnswerMark", "AnswerPhase"]
 

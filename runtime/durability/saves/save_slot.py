@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..codec.packing import pack
-from ..stores.writes import Expect, Put, Write
-from .checkpoint import numbered_id, read_checkpoint
-from .image import FORMAT
-from .store_access import StoreAccess
+from ...codec.packing import pack
+from ...stores.writes import Expect, Put, Write
+from ..checkpoint import numbered_id, read_checkpoint
+from ..image import FORMAT
+from ..store_access import StoreAccess
 
 __all__ = ["SaveSlot"]
 
