@@ -252,6 +252,9 @@ class _Shown(StreamOutput):
         self._result.early_error = error
         self._result.feed.wake()
 
+    def is_stopping(self) -> bool:
+        return self._result.cancel_mode != "none"
+
     async def turn_seen(self) -> bool:
         await self._result.feed.quiet()
         return self._result.cancel_mode == "after_turn"

@@ -112,6 +112,10 @@ class StreamOutput:
     def fail(self, error: BaseException) -> None:
         """The run will fail with that, as soon as what is under way has ended."""
 
+    def is_stopping(self) -> bool:
+        """Whether the run is to end before its next turn."""
+        return False
+
     async def turn_seen(self) -> bool:
         """Wait until all that was shown of a turn was looked at. Returns whether the run is to end here."""
         return False

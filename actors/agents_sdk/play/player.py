@@ -31,7 +31,7 @@ from .recording import Recorder
 from .restoring import decide_from_answers, restored_run, store_handoff
 from .sessions import save_input, save_items
 from .shown import show_items
-from .steps import Final, HandOver, Interrupted, Step
+from .steps import Again, Final, HandOver, Interrupted, Step
 from .turn import Turn
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Player:
         run = self._run
         try:
             if not run.begun:
-                await begin(run)
                 run.show(AgentUpdatedStreamEvent(self._agent))
+                await begin(run)
             ended = await self._turns()
         except BaseException as error:
             failed(run, error)
@@ -117,6 +117,8 @@ class Player:
             if state.interruptions:
                 step = await self._resumed()
             else:
+                if run.output is not None and run.output.is_stopping():
+                    return True
                 await self._admit_input()
                 tools = await self._agent.get_all_tools(run.context)
                 open_agent(run, self._agent)
@@ -196,6 +198,7 @@ class Player:
             state.model_responses.append(step.response)
         if step.owned is not None:
             state.own_history(step.original_input, step.owned, step.items)
+        state.goes_on = isinstance(step.next, Again | HandOver)
         state.original_input = step.original_input
         state.generated_items = [*step.before, *step.new]
         state.session_items.extend(step.items)
