@@ -98,9 +98,9 @@ class SystemLeases:
         self._is_late: set[StoreOwner] = set()  # those that could not say so the last time
         self.keeper: LeaseKeeper | None = None
 
-    async def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> bool:
+    def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> Coroutine[Any, Any, bool]:
         """Take a lease, and write by it, in one step. It is prolonged until it is given back. Returns False if another run or process has it."""
-        return await self._take(access, lease, "", "reject", writes)
+        return self._take(access, lease, "", "reject", writes)
 
     async def take_turn(self, access: StoreAccess, lease: Lease, mark: str, busy: Busy) -> bool:
         """Take a lease when its turn has come. Returns False if there is one in front, and `busy` says not to wait."""
@@ -258,12 +258,14 @@ class SystemLeases:
             self._set_renew_timer()
         return claim is not None
 
-    async def _ask(self, lease: Lease, writes: Sequence[Write]) -> Claim | None:
-        """Have the store grant it. If who waits for the answer gives up, it is still heard."""
+    def _ask(self, lease: Lease, writes: Sequence[Write]) -> Coroutine[Any, Any, Claim | None]:
+        """Have the store grant it."""
         owner = lease.owner
         granting = owner.access.claim(lease.key, owner.name, writes, former=lease.former)
-        if owner.access.answers_at_once:
-            return await granting
+        return granting if owner.access.answers_in_order else self._hear(lease, granting)
+
+    async def _hear(self, lease: Lease, granting: Coroutine[Any, Any, Claim | None]) -> Claim | None:
+        """If who waits for the answer gives up, it is still heard: by the next question, such a store may not have acted on this one yet."""
         lease.asking = self._loop.create_task(granting)
         claim = await asyncio.shield(lease.asking)
         lease.asking = None

@@ -46,13 +46,13 @@ class RunPersistence:
         "_records",
         "_root",
         "_save_failed",
+        "_segments",
         "_slot",
         "access",
         "journal",
         "own",
         "recovered",
         "run_id",
-        "segments",
     )
 
     def __init__(self, access: StoreAccess, root: Node, run: UnfinishedRun) -> None:
@@ -60,7 +60,7 @@ class RunPersistence:
         self._root = root
         self.run_id = run.id
         self.journal = Journal() if run.steps else None
-        self.segments = Segments(access)
+        self._segments: Segments | None = None
         self.recovered = False  # whether it continues without having been interrupted
         self._mark = OpenMark(run)
         self._slot = SaveSlot(access, run.checkpoint_id)
@@ -74,6 +74,13 @@ class RunPersistence:
     def unfinished(self) -> UnfinishedRun:
         """What its mark says of it."""
         return self._mark.run
+
+    @property
+    def segments(self) -> Segments:
+        """The long part of its history. Made when it is first asked for: few runs that record each step have one."""
+        if self._segments is None:
+            self._segments = Segments(self.access)
+        return self._segments
 
     @property
     def checkpoint_id(self) -> str:
@@ -143,7 +150,7 @@ class RunPersistence:
             replace(run, id=run_id, agent=agent if isinstance(agent, str) else run.agent, checkpoint_id=checkpoint_id, keep=keep, input=input)
         )
         self._slot = SaveSlot(self.access, checkpoint_id)
-        self.segments = Segments(self.access, known=True)
+        self._segments = Segments(self.access, known=True)
 
     async def _branch(self, system: Host, found: FoundCheckpoint) -> dict[str, Any]:
         """Continue from an earlier save, or from one that was answered: as another run."""
@@ -153,7 +160,7 @@ class RunPersistence:
         image["fresh"] = None  # what it says does not go into the session in which it began
         self._name(run_id, f"{found.name}@{wanted['number']}~{run_id[:8]}", self._root.name)
         self._slot.know(0, None)
-        self.segments = Segments(self.access)
+        self._segments = None
         self._records, self._covers_journal = 0, False
         await self.take(system)
         self.own.leaves_unfinished(unfinished=False)
@@ -208,7 +215,7 @@ class RunPersistence:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
         self.recovered = True
         self._mark.opened(self.own.clock)
-        self.segments = Segments(self.access, known=True)
+        self._segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
         records = await self.access.read(journal_key(self.run_id))

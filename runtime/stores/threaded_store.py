@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from ..errors import UsageError
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
 from .store_thread import Backend, Operation, Worker
-from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
+from .writes import Append, Claim, Ending, Expect, Put, Write
 
 __all__ = ["DrivenStore", "EncodedWrite"]
 
@@ -134,11 +134,11 @@ class DrivenStore:
     def _key(self, operation: str, key: str) -> bytes:
         return key_bytes(f"{self._name}.{operation}", key)
 
-    async def _do(self, operation: Operation) -> Any:
+    def _do(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         if self._closed:
             msg = f"{self!r}.{operation.name}: the store is closed; make another one."
             raise UsageError(msg)
-        return await self._worker().do(operation)
+        return self._worker().do(operation)
 
     def _worker(self) -> Worker:
         process = os.getpid()
@@ -171,15 +171,11 @@ def _encoded(writes: Sequence[Write]) -> list[EncodedWrite]:
 
 def _encode(write: Write) -> EncodedWrite:
     key = write.key.encode("utf-8", "surrogatepass")
-    match write:
-        case Put():
-            return EncodedWrite("put", key, write.value, seconds=write.seconds)
-        case Append():
-            return EncodedWrite("append", key, records=tuple(write.records), after=write.after)
-        case Expect():
-            return EncodedWrite("expect", key, write.value)
-        case Remove():
-            return EncodedWrite("remove", key)
+    if type(write) is Append:
+        return EncodedWrite("append", key, None, tuple(write.records), write.after)
+    if type(write) is Put:
+        return EncodedWrite("put", key, write.value, (), 0, write.seconds)
+    return EncodedWrite("expect", key, write.value) if type(write) is Expect else EncodedWrite("remove", key)
 
 
 def _abandon(worker: Worker, process: int) -> None:

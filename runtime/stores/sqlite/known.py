@@ -95,7 +95,7 @@ class Known:
         for key in self._gone:
             for table in (self.items, self.claims):
                 if table.get(key, self) is None:
-                    del table[key]  # type: ignore[attr-defined]  # one of the two dicts
+                    del table[key]
         self._gone.clear()
 
 

@@ -129,7 +129,7 @@ class Tables:
         found = items.get(key)
         if found is None and key not in items:
             row = self._connection.execute("SELECT id, records, expires FROM items WHERE key = ?", (key,)).fetchone()
-            found = items[key] = None if row is None else Item(*row, has_value=True)
+            found = items[key] = None if row is None else Item(row[0], row[1], row[2], has_value=True)
         if found is not None and found.expires is not None and found.expires <= self._state.now:
             if self._state.writing:
                 self._remove(key, found)

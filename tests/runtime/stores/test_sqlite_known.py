@@ -12,6 +12,7 @@ import pytest
 from understudy.runtime import SQLiteStore
 from understudy.runtime.errors import StoreError, WriteRefused
 from understudy.runtime.stores import Append, Put, Remove
+from understudy.runtime.stores.sqlite import known
 from understudy.runtime.stores.writes import Expect
 
 MANY = 100
@@ -123,5 +124,17 @@ def test_a_value_that_has_expired_is_made_anew(path: Path) -> None:
             await store.commit(None, [Put("short", b"1", seconds=1e-6)])
             await store.commit(None, [Expect("short"), Put("short", b"2")])
             assert await store.get("short") == b"2"
+
+    asyncio.run(main())
+
+
+def test_what_is_remembered_has_a_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "_MOST", 10)
+
+    async def main() -> None:
+        async with SQLiteStore(path) as store:
+            for turn in range(5):
+                await asyncio.gather(*(store.commit(None, [Append(f"journal {number}", (b"%d" % turn,), turn)]) for number in range(MANY)))
+            assert [len(await store.read(f"journal {number}")) for number in range(MANY)] == [5] * MANY
 
     asyncio.run(main())
