@@ -68,6 +68,8 @@ class Agent:
     unique_children: bool = True
     wrapped: Agent | None = None
     has_told: bool = False
+    calls_own_hooks: bool = False
+    """Whether the agent itself calls its `hooks`, at moments of its own: the runtime leaves them alone then."""
     fixed_options: tuple[Options, ...] = ()
     """What `with_options(options=...)` has fixed: for all runs of this agent."""
     interrupt_info: ClassVar[str | None] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import signal
 import sys
 
 from benchmarks.lab.catalogue import catalogue
@@ -25,7 +26,14 @@ def main(arguments: list[str]) -> None:
     runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=False)
 
 
+def _terminated(number: int, frame: object) -> None:
+    """A benchmark that is told to end takes down what it started, as after Ctrl-C."""
+    del frame
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         main(sys.argv[1:])
     except KeyboardInterrupt:

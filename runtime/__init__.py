@@ -51,6 +51,7 @@ from .data.chat import AudioPart, FilePart, ImagePart, Message, MessageDelta, Pa
 from .data.events import Action, AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
 from .data.interrupt import AddressStep, InterruptContext
 from .data.outcome import Outcome
+from .data.run_info import RunInfo
 from .data.run_result import RunResult, RunStatus
 from .durability.open_mark import UnfinishedRun
 from .errors import (
@@ -191,6 +192,7 @@ __all__ = [
     "RunCancelled",
     "RunContext",
     "RunHooks",
+    "RunInfo",
     "RunLost",
     "RunMap",
     "RunResult",

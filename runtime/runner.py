@@ -24,19 +24,21 @@ from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
 from .durability.open_mark import UnfinishedRun, input_mark
 from .durability.persistence import RunPersistence
-from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
+from .durability.recovery import Search, find_unfinished, retry_stuck
+from .durability.run_listing import checked_labels
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import logger
 from .run.event_log import EventLog
 from .run.following import Following
+from .run.kept_runs import KeptRuns
 from .run.map_progress import ProgressLike
 from .run.mapping import RunMap, map_of
 from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Resuming
 from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
-from .run.run_options import SearchOptions
+from .run.run_options import Given, SearchOptions
 from .session import Session, check_busy, check_session_id, check_start
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Start, Turn
@@ -58,7 +60,7 @@ _KEPT_AT_LEAST: Final = 600.0
 """Seconds for which it is kept how a run has ended that was named by its caller, who may ask again."""
 
 
-class Runner:
+class Runner(KeptRuns):
     """Runs an agent, with all that are under it.
 
         runner = Runner(agent)
@@ -85,6 +87,7 @@ class Runner:
         skip_transfer_messages: bool = False,
         handoff_input_filter: Callable[[Any], object] | None = None,
         history: HistoryPolicy | HistoryRewriter | None = None,
+        coalesce_deltas: bool = True,
     ) -> None:
         if system is not None and not isinstance(system, ActorSystem):
             msg = f"Runner(system={system!r}): give an ActorSystem that has been entered, or leave it out."
@@ -92,14 +95,12 @@ class Runner:
         if durability not in _DURABILITIES:
             msg = f"Runner(durability={durability!r}): give 'none', 'interrupt' or 'step'."
             raise UsageError(msg)
-        if event_buffer < 1:
-            msg = f"Runner(event_buffer={event_buffer}): a run needs room for one event at least."
-            raise UsageError(msg)
-        if max_transfers < 0:
-            msg = f"Runner(max_transfers={max_transfers}): give 0 or more."
-            raise UsageError(msg)
+        for number, least, name in ((event_buffer, 1, "event_buffer"), (max_transfers, 0, "max_transfers")):
+            if number < least:
+                msg = f"Runner({name}={number}): give {least} or more."
+                raise UsageError(msg)
         access = _access_of(store, durability)
-        kept_for = seconds_kept(keep)
+        self._keep = seconds_kept(keep, steps=durability == "step")
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -125,10 +126,9 @@ class Runner:
                 logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         if access is not None and durability != "none":
             check_run_id(new_id(), self._tree.name)
-        self._keep = kept_for
-        settings = RunSettings(hooks, durability == "step", max_transfers, event_buffer, skip_transfer_messages, handoff_input_filter, version, history)
-        self._access = access
-        self._factory = RunFactory(self._tree, system, access, settings)
+        steps, skips = durability == "step", skip_transfer_messages
+        settings = RunSettings(hooks, steps, max_transfers, event_buffer, skips, handoff_input_filter, version, history, coalesce_deltas)
+        super().__init__(RunFactory(self._tree, system, access, settings), access)
 
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
@@ -152,6 +152,7 @@ class Runner:
         timeout: float | None = None,
         run_id: str | None = None,
         detached: bool = False,
+        labels: Mapping[str, str] | None = None,
         context: object = None,
     ) -> Run:
         """Run with these messages. It starts now, if an event loop is running here, and else at its first use.
@@ -161,32 +162,26 @@ class Runner:
 
         `run_id` names the run, which is then begun once: a second call with the same id, from any process, follows it, or gets its result, which is kept for
         ten minutes at least. A `detached` run needs no consumer, and goes on when its consumer goes away; `attach(run_id)` looks on.
+
+        `labels` are texts by which `runs(labels=...)` finds the run: 16 at most, with names of up to 64 characters and values of up to 256.
         """
         own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
-        return self._begin(messages, own, checkpoint_id, None, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
+        given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
+        return self._begin(given, own, None)
 
-    def _begin(
-        self,
-        messages: str | Message | Sequence[Message],
-        context: RunContext,
-        checkpoint_id: str | None,
-        turn: Turn | None,
-        *,
-        streaming: bool | None,
-        timeout: float | None,
-        is_named: bool,
-        detached: bool,
-    ) -> Run:
+    def _begin(self, wanted: Given, context: RunContext, turn: Turn | None) -> Run:
+        messages, checkpoint_id, streaming, timeout, is_named, detached, labels = wanted
         if timeout is not None and not timeout > 0:
             msg = f"run(timeout={timeout}): give a number of seconds above 0, or None for no limit."
             raise UsageError(msg)
         given = AgentInput(as_messages(messages), self.streaming if streaming is None else streaming)
         persistence: RunPersistence | None = None
         if self._access is not None or checkpoint_id is not None:
-            keep = self._keep if self._access is not None and self._access.is_fenced else 0.0
-            if (is_named or detached) and keep is not None and self._access is not None and self._access.is_fenced:
+            is_fenced = self._access is not None and self._access.is_fenced
+            keep = self._keep if is_fenced else 0.0
+            if (is_named or detached) and keep is not None and is_fenced:
                 keep = max(keep, _KEPT_AT_LEAST)
-            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None)
+            persistence = self._persistence(context, checkpoint_id, keep, input_mark(given) if is_named else None, labels)
         opening: Opening | None = None
         if is_named:
             if persistence is None:
@@ -251,10 +246,12 @@ class Runner:
         timeout: float | None = None,
         run_id: str | None = None,
         detached: bool = False,
+        labels: Mapping[str, str] | None = None,
         context: object = None,
     ) -> Run:
         own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
-        return self._begin(messages, own, checkpoint_id, turn, streaming=streaming, timeout=timeout, is_named=run_id is not None, detached=detached)
+        given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
+        return self._begin(given, own, turn)
 
     def resume(
         self,
@@ -291,14 +288,16 @@ class Runner:
     def attach(self, run_id: str, *, after: int = 0) -> Run:
         """Look on at a run that this process or another one has under way, or get the result of one that has ended and is kept.
 
-        Its events come from the store, those behind number `after`. Leaving, or cancelling what this returns, ends the looking, and not the run.
+        Its events come from the store, those behind number `after`. Leaving what this returns ends the looking, and not the run; its `cancel()` ends the run,
+        in whichever process that is.
         """
         check_run_id(run_id, self._tree.name)
         if not isinstance(after, int) or isinstance(after, bool) or after < 0:
             msg = f"attach(after={after!r}): give the number of the last event that you have, or 0."
             raise UsageError(msg)
         opening = Following(self._fenced("attach()"), self._tree.name, run_id, after)
-        return self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
+        run = self._factory.make(self._factory.context(None, None, None, run_id=run_id), _NO_INPUT, None, opening, None)
+        return run.forward_cancel(opening.stop)
 
     async def recover(
         self, *, max_attempts: int = 3, limit: int | None = None, concurrency: int | None = None, where: Callable[[UnfinishedRun], bool] | None = None
@@ -341,10 +340,6 @@ class Runner:
 
         return await LoopDoor(system, "retry()").call(continue_it)
 
-    async def stuck(self) -> list[UnfinishedRun]:
-        """The runs of this agent that were set aside, because each has ended its process too often."""
-        return await stuck_runs(self._fenced("stuck()"), self._tree.name)
-
     def _continued(self, persistence: RunPersistence, opening: Opening, *, start: bool = True) -> Run:
         """A run that is continued, on the loop of the system in which it is to live."""
         context = self._factory.context(None, None, None, run_id=persistence.run_id)
@@ -368,14 +363,9 @@ class Runner:
     def _checked_id(self, run_id: str) -> str:
         return check_run_id(run_id, self._tree.name)
 
-    def _fenced(self, call: str) -> StoreAccess:
-        if self._access is None:
-            msg = f"{call} needs a Runner with a store: SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore()."
-            raise UsageError(msg)
-        self._access.require_fences(call)
-        return self._access
-
-    def _persistence(self, context: RunContext, checkpoint_id: str | None, keep: float | None, mark: str | None) -> RunPersistence | None:
+    def _persistence(
+        self, context: RunContext, checkpoint_id: str | None, keep: float | None, mark: str | None, labels: Mapping[str, str]
+    ) -> RunPersistence | None:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
             if self._access is None:
@@ -383,7 +373,7 @@ class Runner:
                 raise UsageError(msg)
         if self._access is None or self.durability == "none":
             return None
-        return RunPersistence(self._access, self._tree, self._factory.unfinished(context, checkpoint_id, keep, mark))
+        return RunPersistence(self._access, self._tree, self._factory.unfinished(context, checkpoint_id, keep, mark, labels))
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:

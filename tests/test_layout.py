@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles.over import over
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("actors", "runtime")
 
@@ -51,6 +53,7 @@ ORDER = {
 # What is imported upwards when it is called, and not before: a method that makes something of a higher room for its caller.
 LAZY = {("actors.agent", "actors.handoffs.agent_tool"), ("runtime.actor.current", "runtime.system.threaded")}
 MOST_FILES = 21
+NAMED_BY_OTHERS = {"actors/agents_sdk"}  # its modules are those that programs of OpenAI's SDK import
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 ALL_FILES = sorted({*SOURCES, *(path for folder in ("tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py"))})
 PACKAGES = sorted(path.parent for path in SOURCES if path.name == "__init__.py")
@@ -92,7 +95,7 @@ def test_the_rooms_are_there():
     assert len(SOURCES) > len(ROOMS)
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if "runtime" in path.relative_to(ROOT).parts], ids=name_of)
+@over([path for path in SOURCES if "runtime" in path.relative_to(ROOT).parts], name_of)
 def test_the_runtime_never_imports_actors(path):
     assert [name for name in imported_modules(path) if name.split(".")[:2] == ["understudy", "actors"] or name.split(".")[0] == "actors"] == []
 
@@ -102,7 +105,7 @@ def test_the_runtime_does_not_find_its_way_to_actors_by_name_either():
     assert [name for name in imported_by("understudy.runtime") if name.startswith("understudy.actors")] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@over(SOURCES, name_of)
 def test_a_room_imports_its_own_files_relatively(path):
     absolute = [node for node in ast.walk(parse(path)) if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("understudy")]
     assert [ast.unparse(node) for node in absolute] == []
@@ -114,18 +117,18 @@ def test_the_table_of_tests_names_each_test_file_once():
     assert sorted(named) == sorted(str(path.relative_to(tests)) for path in tests.rglob("test_*.py"))
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=name_of)
+@over(ALL_FILES, name_of)
 def test_files_are_short(path):
     assert len(path.read_text().splitlines()) <= LONGEST_FILE
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@over(SOURCES, name_of)
 def test_functions_are_short(path):
     functions = [node for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert {node.name: node.end_lineno - node.lineno + 1 for node in functions if node.end_lineno - node.lineno >= LONGEST_FUNCTION} == {}
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=name_of)
+@over(ALL_FILES, name_of)
 def test_modules_have_a_docstring(path):
     docstring = ast.get_docstring(parse(path))
     assert docstring
@@ -159,7 +162,7 @@ def in_order(names):
     return sorted(set(names), key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
-@pytest.mark.parametrize("package", [module_of(folder / "__init__.py") for folder in PACKAGES])
+@over([module_of(folder / "__init__.py") for folder in PACKAGES])
 def test_public_names_are_sorted_and_complete(package):
     module = importlib.import_module(package)
     public = list(getattr(module, "__all__", []))
@@ -170,7 +173,7 @@ def test_public_names_are_sorted_and_complete(package):
     assert [name for name in public if not hasattr(module, name)] == []  # `__version__` is looked up when a program asks for it
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.name != "__init__.py"], ids=name_of)
+@over([path for path in SOURCES if path.name != "__init__.py"], name_of)
 def test_the_names_that_a_module_offers_are_its_own(path):
     module = importlib.import_module(module_of(path))
     offered = list(module.__all__)
@@ -211,7 +214,7 @@ def inner_imports(path):
                 yield (name if (ROOT / (name.replace(".", "/") + ".py")).exists() else base), when
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.parent.name not in ORDER or path.name != "__init__.py"], ids=name_of)
+@over([path for path in SOURCES if path.parent.name not in ORDER or path.name != "__init__.py"], name_of)
 def test_the_order_of_rooms_is_held(path):
     own = module_of(path).removeprefix("understudy.")
     up = {(own, module) for module, _ in inner_imports(path) if RANKS[room_of(module)] > RANKS[room_of(own)]}
@@ -240,14 +243,14 @@ def mapped(folder):
     return list(dict.fromkeys(word for word in words if word in here)), here
 
 
-@pytest.mark.parametrize("folder", PACKAGES, ids=name_of)
+@over(PACKAGES, name_of)
 def test_every_package_is_a_map_of_its_files(folder):
     """What it owns, where everything is, and what it must never do."""
     listed, here = mapped(folder)
     assert here - set(listed) == set()
     docstring = ast.get_docstring(parse(folder / "__init__.py"))
     assert "must never" in docstring
-    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES or name_of(folder) in NAMED_BY_OTHERS
 
 
 def imported_by(name):
@@ -274,7 +277,13 @@ def test_importing_starts_nothing():
 OTHERS_PRIVATE = {
     "runtime/system/registry.py": {"_actor_refs", "_actor_refs_lock"},  # pykka's registry, whose container is ours
     "runtime/actor/receive.py": {"_ActorStop"},  # the message of pykka's own `stop()`, which has to be understood
+    "runtime/models/wire/aiohttp_transport.py": {"_close", "_factory"},  # of aiohttp's connector: to close it without a task, and to know what was sent
     "runtime/codec/kinds.py": {"_field_defaults"},  # of a named tuple, which documents it
+    "actors/agents_sdk/models/openai_responses.py": {"_request_id"},  # where OpenAI's client keeps it
+    "actors/agents_sdk/play/model_call.py": {"_request_id"},  # as above
+    "actors/agents_sdk/testing/scripted_events.py": {"_request_id"},  # as above
+    "actors/agents_sdk/run.py": {"_asyncgens"},  # the generators that asyncio's loop knows of
+    "actors/agents_sdk/tool/failure.py": {"_failure_error_function", "_use_default_failure_error_function"},  # the SDK's, which programs replace by these names
 }
 
 
@@ -298,6 +307,6 @@ def private_names_from_outside(tree):
     return used - defined - {"_fields"}  # of a NamedTuple, which documents it
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@over(SOURCES, name_of)
 def test_no_module_reads_what_is_private_to_another(path):
     assert private_names_from_outside(parse(path)) == OTHERS_PRIVATE.get(name_of(path), set())

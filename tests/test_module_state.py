@@ -14,11 +14,22 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from tests.doubles.over import over
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for room in ("actors", "runtime") for path in (ROOT / room).rglob("*.py"))
 
 # State that belongs to no system, run or definition, with the reason why it is the process's.
 STATE = {
+    "actors.agents_sdk.handoffs.history": {"_wrappers": "the SDK has markers of summaries for the process"},
+    "actors.agents_sdk.invocation": {"_of_function": "the last identities of calls, which are the same whenever they are asked for"},
+    "actors.agents_sdk.logger": {"logger": "the SDK's logger, which programs set up by its name"},
+    "actors.agents_sdk.models.attempts": {"_client_may_retry": "a context variable: OpenAI's client is far from whoever decides"},
+    "actors.agents_sdk.models.settings": {"_defaults": "the SDK has a client, a key and an API for the process"},
+    "actors.agents_sdk.run": {"_default": "the SDK has a runner for the process"},
+    "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
+    "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
+    "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},
     "runtime.actor.actor": {"_birth": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
     "runtime.actor.current": {
         "_lock": "guards the names below",
@@ -58,6 +69,7 @@ STATE = {
 }
 # Constants of which this test cannot see that they are, with the reason why they are.
 CONSTANTS = {
+    "actors.agents_sdk.invocation": {"_written": "an encoder of JSON keeps nothing"},
     "actors.chat_agent.chat_model_agent": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "actors.handoffs.transfer": {"exit_tool": "a Tool refuses to be changed", "transfer_tool": "a Tool refuses to be changed"},
     "runtime.testing.plugin": dict.fromkeys(("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"),
@@ -71,6 +83,9 @@ CONSTANTS = {
     "runtime.codec.builtin": {"VALUE_MARKS": "a Mark is not changed after it was made"},
     "runtime.codec.packing": {"_MARKS": "a Mark is not changed after it was made"},
     "runtime.run.effects": dict.fromkeys(("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"), "effects are not changed after they were made"),
+    "runtime.models.openai_chat_request": {"_CHAT": "two functions that read and fill a message's own slot"},
+    "runtime.models.openai_responses_request": {"_RESPONSES": "two functions that read and fill a message's own slot"},
+    "runtime.models.wire.body": {"_encode": "an encoder of JSON has no state but its options"},
     "runtime.models.protocol": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
     "runtime.tracing": {"_NONE": "a span without a tracer keeps nothing"},
 }
@@ -173,12 +188,12 @@ def _frozen(table):
     return MappingProxyType(table) if isinstance(table, dict) else tuple(table)
 
 
-@pytest.mark.parametrize("module", TREES)
+@over(TREES)
 def test_a_module_has_no_state_but_what_is_listed_with_a_reason(module):
     assert state_of(module) == set(STATE.get(module, ())) | set(CONSTANTS.get(module, ()))
 
 
-@pytest.mark.parametrize("module", TREES)
+@over(TREES)
 def test_no_class_shares_state_among_its_instances(module):
     values = vars(importlib.import_module(f"understudy.{module}"))
     for owner in (node for node in TREES[module].body if isinstance(node, ast.ClassDef)):

@@ -24,7 +24,17 @@ CLASSES = [
     *("OpenAIChatModel", "OpenAIResponsesModel", "MemoryStore", "SQLiteStore", "RedisStore", "PostgresStore"),
     *("Agent", "ChatModelAgent", "Sequential", "Loop", "Parallel", "Supervisor", "PlanExecute", "DeterministicTransfer"),
 ]
-METHODS = ["Runner.run", "Runner.resume", "Runner.session", "Runner.recover", "Runner.attach", "Runner.map", "ActorSystem.spawn", "ActorSystem.spawn_pool"]
+METHODS = [
+    "Runner.run",
+    "Runner.resume",
+    "Runner.session",
+    "Runner.recover",
+    "Runner.attach",
+    "Runner.runs",
+    "Runner.map",
+    "ActorSystem.spawn",
+    "ActorSystem.spawn_pool",
+]
 FUNCTIONS = ["tool", "handoff", "make_planner", "make_executor", "make_replanner"]
 PACKED = {
     "agent_options": "Agent",

@@ -1,105 +1,251 @@
-"""An agent by the names of the Agents SDK.
+"""An agent, by the SDK's interface.
 
-Owns: the names of its parameters. It must never do anything but what `ChatModelAgent` does.
+Owns: its fields, which may be changed until it runs, and what they have to be. To the runtime it is an ordinary definition: any Runner, workflow or server of
+understudy takes it. It must never keep anything of a run.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from types import GenericAlias
-from typing import Final, Self, Unpack, cast
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NotRequired, TypeAlias, get_origin
 
-from ...runtime.agent.context import AgentContext, door_of
-from ...runtime.agent.options import OptionsLike
-from ...runtime.environment import environment
-from ...runtime.models import ChatModel, OpenAIChatModel
+from typing_extensions import TypedDict
+
+from ...runtime.maybe_await import maybe_await
 from ..agent import Agent as Definition
-from ..agent import AgentOptions as CommonOptions
-from ..chat_agent.chat_model_agent import ChatModelAgent
-from ..handoffs.handoff import Handoff
-from ..tools.tool import Tool
-from .options import AgentChanges, AgentOptions, AgentParameters, Instructions
+from .agent_output import AgentOutputSchemaBase
+from .guardrail import InputGuardrail, OutputGuardrail
+from .lifecycle import AgentHooksBase
+from .missing import refuse
+from .model_settings import ModelSettings, as_model_settings
+from .models.default_models import get_default_model_settings
+from .models.interface import Model
+from .prompts import DynamicPromptFunction, Prompt, PromptUtil
+from .run_context import RunContextWrapper, TContext
 
-__all__ = ["Agent"]
+if TYPE_CHECKING:
+    from ...runtime.agent.context import AgentContext
+    from ...runtime.data.agent_input import AgentInput
+    from ...runtime.data.events import AgentEvent
+    from .handoffs import Handoff
+    from .stream_events import StreamEvent
+    from .tool import FunctionTool, Tool
 
-_DEFAULT_MODEL: Final = "gpt-4.1"
-_SETTABLE: Final = ("handoffs", "model", "model_settings", "output_type", "hooks", "input_guardrails", "output_guardrails")
-"""What programs written for the SDK set after an agent was made."""
+__all__ = ["Agent", "AgentBase", "AgentToolStreamEvent", "MCPConfig", "StopAtTools", "ToolsToFinalOutputFunction", "ToolsToFinalOutputResult"]
 
 
-class Agent(ChatModelAgent):
-    """An agent, by the SDK's names: `instructions`, `handoff_description`, `handoffs`, `output_type`."""
+_FIXED: Final = ("fixed_options", "history", "on_failure", "disallow_transfer_to_parent")
+"""What understudy's `with_options` fixes."""
 
-    def __init__(
+
+@dataclass
+class ToolsToFinalOutputResult:
+    """Whether the results of tools are the final output, and what it is."""
+
+    is_final_output: bool
+    final_output: Any | None = None
+
+
+ToolsToFinalOutputFunction: TypeAlias = Callable[[RunContextWrapper[Any], list[Any]], Any]
+
+
+class AgentToolStreamEvent(TypedDict):
+    """What is seen of an agent that is called as a tool."""
+
+    event: StreamEvent
+    agent: Any
+    tool_call: Any
+
+
+class StopAtTools(TypedDict):
+    """The run ends with the result of the first of these tools."""
+
+    stop_at_tool_names: list[str]
+
+
+class MCPConfig(TypedDict):
+    """How tools of MCP servers are made."""
+
+    convert_schemas_to_strict: NotRequired[bool]
+    failure_error_function: NotRequired[Any]
+    include_server_in_tool_names: NotRequired[bool]
+
+
+@dataclass(eq=False)
+class AgentBase(Generic[TContext]):
+    """What agents and realtime agents have in common."""
+
+    name: str
+    handoff_description: str | None = None
+    tools: list[Tool] = field(default_factory=list)
+    mcp_servers: list[Any] = field(default_factory=list)
+    mcp_config: MCPConfig = field(default_factory=lambda: MCPConfig())
+
+    async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
+        """The tools of its MCP servers."""
+        if self.mcp_servers:
+            refuse("Agent(mcp_servers=...)")
+        return []
+
+    async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
+        """All tools that are enabled now."""
+        mcp = await self.get_mcp_tools(run_context) if self.mcp_servers else []
+        enabled = []
+        for tool in self.tools:
+            asked = getattr(tool, "is_enabled", True)
+            if asked is True or (callable(asked) and await maybe_await(asked(run_context, self))) or (not callable(asked) and asked):
+                enabled.append(tool)
+        return [*mcp, *enabled]
+
+
+@dataclass(eq=False)
+class Agent(AgentBase[TContext], Definition):
+    """An agent: a model with instructions, tools, handoffs and guardrails."""
+
+    instructions: str | Callable[[RunContextWrapper[TContext], Any], Any] | None = None
+    prompt: Prompt | DynamicPromptFunction | None = None
+    handoffs: list[Agent[Any] | Handoff[TContext, Any]] = field(default_factory=list)
+    model: str | Model | None = None
+    model_settings: ModelSettings = field(default_factory=get_default_model_settings)
+    input_guardrails: list[InputGuardrail[TContext]] = field(default_factory=list)
+    output_guardrails: list[OutputGuardrail[TContext]] = field(default_factory=list)
+    output_type: type[Any] | AgentOutputSchemaBase | None = None
+    hooks: AgentHooksBase[TContext, Any] | None = None  # type: ignore[assignment]  # the SDK's: the agent calls them itself
+    tool_use_behavior: Literal["run_llm_again", "stop_on_first_tool"] | StopAtTools | ToolsToFinalOutputFunction = "run_llm_again"
+    reset_tool_choice: bool = True
+
+    # What the runtime reads of a definition.
+    calls_own_hooks: ClassVar[bool] = True  # type: ignore[misc]  # the same for all of them
+    has_handoffs: ClassVar[bool] = True  # type: ignore[misc]  # as above
+    sub_agents: ClassVar[tuple[Definition, ...]] = ()  # type: ignore[misc]  # as above
+    disallow_transfer_to_parent: ClassVar[bool] = False  # type: ignore[misc]  # as above
+    history: ClassVar[None] = None  # type: ignore[misc]  # as above
+    on_failure: ClassVar[None] = None  # type: ignore[misc]  # as above
+
+    def __post_init__(self) -> None:
+        _check(self)
+        given: Any = self.model
+        if given is not None and not isinstance(given, str | Model):
+            from .models.understudy_model import as_model  # noqa: PLC0415 -- for those who give one
+
+            self.model = as_model(given)
+        self.model_settings = as_model_settings(self.model_settings, "Agent model_settings")
+        if self.model is not None and self.model_settings == get_default_model_settings():
+            self.model_settings = _settings_for(self.model)
+
+    def __eq__(self, other: object) -> bool:
+        # As the SDK compares agents: by what they are made of.
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, field.name) == getattr(other, field.name) for field in dataclasses.fields(self))
+
+    __hash__ = object.__hash__
+    """By identity: an agent may be changed until it runs."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept for runs belongs to this very object, and to no copy of it.
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("kept_")}
+
+    @property
+    def description(self) -> str:  # type: ignore[override]  # the runtime only reads it
+        return self.handoff_description or ""
+
+    @property
+    def followers(self) -> Sequence[Definition]:  # type: ignore[override]  # read only
+        """Those to which it may hand over, by whose names a run that is kept finds them again. Of agents that share a name there is none."""
+        if not self.handoffs:
+            return ()
+        from .run_state.agents_by_name import reachable_agents  # noqa: PLC0415 -- built on agents
+
+        targets = {id(one if isinstance(one, Agent) else getattr(one, "agent", None)) for one in self.handoffs}
+        agents = list(reachable_agents(self))
+        names = [agent.name for agent in agents]
+        return [agent for agent in agents if id(agent) in targets and names.count(agent.name) == 1]
+
+    def clone(self, **kwargs: Any) -> Agent[TContext]:
+        """A copy with these changes. A list that is not given is the very list of this agent."""
+        if "model" in kwargs and "model_settings" not in kwargs and self.model_settings == _settings_for(self.model):
+            kwargs["model_settings"] = _settings_for(kwargs["model"])
+        twin = dataclasses.replace(self, **kwargs)
+        twin.__dict__.update({name: self.__dict__[name] for name in _FIXED if name in self.__dict__})
+        return twin
+
+    async def get_system_prompt(self, run_context: RunContextWrapper[TContext]) -> str | None:
+        """What the model is told first."""
+        instructions = self.instructions
+        if not callable(instructions):
+            return instructions
+        parameters = list(inspect.signature(instructions).parameters)
+        if len(parameters) != 2:  # noqa: PLR2004 -- the context and the agent
+            msg = f"'instructions' callable must accept exactly 2 arguments (context, agent), but got {len(parameters)}: {parameters}"
+            raise TypeError(msg)
+        text: str | None = await maybe_await(instructions(run_context, self))
+        return text
+
+    async def get_prompt(self, run_context: RunContextWrapper[TContext]) -> Any:
+        """Its prompt that is kept at OpenAI."""
+        return None if self.prompt is None else await PromptUtil.to_model_input(self.prompt, run_context, self)
+
+    def as_tool(  # type: ignore[override]  # the SDK's
         self,
-        name: str,
-        handoff_description: str | None = None,
-        *,
-        instructions: Instructions | None = None,
-        tools: Sequence[Tool | Callable[..., object]] = (),
-        handoffs: Sequence[Definition | Handoff] = (),
-        model: ChatModel | str | None = None,
-        **options: Unpack[AgentOptions],
-    ) -> None:
-        self._made_of: AgentParameters = {
-            "name": name,
-            "handoff_description": handoff_description,
-            "instructions": instructions,
-            "tools": tools,
-            "handoffs": handoffs,
-            "model": model,
-            **options,
-        }
-        super().__init__(
-            name=name,
-            description=handoff_description or "",
-            instruction=_as_instruction(instructions) if callable(instructions) else instructions or "",
-            tools=tools,
-            handoffs=handoffs,
-            model=_default_model() if model is None else model,
-            **options,
-        )
+        tool_name: str | None = None,
+        tool_description: str | None = None,
+        custom_output_extractor: Callable[[Any], Any] | None = None,
+        is_enabled: bool | Callable[[RunContextWrapper[Any], Any], Any] = True,
+        on_stream: Callable[[AgentToolStreamEvent], Any] | None = None,
+        **options: Any,
+    ) -> FunctionTool:
+        """This agent as a tool of another: it is given what the model writes, and its final output is the result."""
+        from .agent_tool import agent_as_tool  # noqa: PLC0415 -- built on runs
 
-    def __class_getitem__(cls, context_type: object) -> GenericAlias:
-        """`Agent[MyContext]`, for annotations."""
-        return GenericAlias(cls, context_type)
+        return agent_as_tool(self, tool_name, tool_description, custom_output_extractor, is_enabled, on_stream, **options)
 
-    @property
-    def instructions(self) -> Instructions | None:
-        return self._made_of["instructions"]
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:
+        """Play, as a part of a run of understudy's."""
+        from .play import play  # noqa: PLC0415 -- built on agents
 
-    @property
-    def handoff_description(self) -> str:
-        return self.description
-
-    def with_options(self, *, options: OptionsLike = None, **changes: Unpack[CommonOptions]) -> Self:
-        twin = super().with_options(options=options, **changes)
-        twin._made_of = {**self._made_of, **changes}
-        return twin
-
-    def clone(self, **changes: Unpack[AgentChanges]) -> Self:
-        """A copy of this agent with these changes."""
-        now = {name: getattr(self, name) for name in _SETTABLE}
-        twin = type(self)(**cast("AgentParameters", {**self._made_of, **now, **changes}))
-        twin.fixed_options = self.fixed_options
-        return twin
+        return play(self, input, context)
 
 
-def _default_model() -> ChatModel | None:
-    """As in the SDK, a key is enough: the environment need not name a model. None: the environment names a model, or has no key."""
-    values = environment()
-    if not values.get("OPENAI_API_KEY") or any(values.get(name) for name in ("OPENAI_MODEL", "ARK_CHAT_MODEL", "MODEL_TYPE", "OPENAI_BY_AZURE")):
-        return None
-    named = values.get("OPENAI_DEFAULT_MODEL") or _DEFAULT_MODEL
-    return OpenAIChatModel(named, api_key=values["OPENAI_API_KEY"], base_url=values.get("OPENAI_BASE_URL") or None)
+def _settings_for(model: Any) -> ModelSettings:
+    return get_default_model_settings(model) if model is None or isinstance(model, str) else ModelSettings()
 
 
-def _as_instruction(function: Callable[..., str | Awaitable[str]]) -> Callable[[AgentContext], str | Awaitable[str]]:
-    """A function of the run's context and the agent, as one of the agent's context."""
-    takes = len(inspect.signature(function).parameters)
+def _check(agent: Agent[Any]) -> None:
+    """Raise, if a field is not what it has to be."""
 
-    def instruction(context: AgentContext) -> str | Awaitable[str]:
-        return function(context.run, door_of(context).node.agent) if takes > 1 else function(context.run)
+    def refuse_type(name: str, wanted: str) -> None:
+        msg = f"Agent {name} must be {wanted}, got {type(getattr(agent, name)).__name__}"
+        raise TypeError(msg)
 
-    return instruction
+    if not isinstance(agent.name, str):
+        refuse_type("name", "a string")
+    if agent.handoff_description is not None and not isinstance(agent.handoff_description, str):
+        refuse_type("handoff_description", "a string or None")
+    for name in ("tools", "mcp_servers", "handoffs", "input_guardrails", "output_guardrails"):
+        if not isinstance(getattr(agent, name), list):
+            refuse_type(name, "a list")
+    if not isinstance(agent.mcp_config, dict):
+        refuse_type("mcp_config", "a dict")
+    if agent.instructions is not None and not isinstance(agent.instructions, str) and not callable(agent.instructions):
+        refuse_type("instructions", "a string, callable, or None")
+    if agent.prompt is not None and not callable(agent.prompt) and not hasattr(agent.prompt, "get"):
+        refuse_type("prompt", "a Prompt, DynamicPromptFunction, or None")
+    model: Any = agent.model
+    if model is not None and not isinstance(model, str | Model) and not hasattr(model, "generate") and not hasattr(model, "stream"):
+        refuse_type("model", "a string, Model, or None")
+    kind = agent.output_type
+    if kind is not None and not isinstance(kind, type | AgentOutputSchemaBase) and get_origin(kind) is None:
+        refuse_type("output_type", "a type, AgentOutputSchemaBase, or None")
+    if agent.hooks is not None and not isinstance(agent.hooks, AgentHooksBase):
+        refuse_type("hooks", "an AgentHooks instance or None")
+    behavior: Any = agent.tool_use_behavior
+    if behavior not in ("run_llm_again", "stop_on_first_tool") and not isinstance(behavior, dict) and not callable(behavior):
+        refuse_type("tool_use_behavior", "'run_llm_again', 'stop_on_first_tool', StopAtTools dict, or callable")
+    if not isinstance(agent.reset_tool_choice, bool):
+        refuse_type("reset_tool_choice", "a boolean")

@@ -198,12 +198,13 @@ class Asking:
                 self._replies.append(reply)
             return reply
         whole: Message | None = None
+        emit_delta = self._door.emit_delta
         async with aclosing(stream_of(self._model, request)) as items:
             async for item in items:
                 if self._gate is not None:
                     await self._may_show()
                 if type(item) is MessageDelta:
-                    await self._door.emit(AgentEvent(delta=item))
+                    await emit_delta(item)
                 elif isinstance(item, Message):
                     whole = item
                 elif isinstance(item, ModelRetry):

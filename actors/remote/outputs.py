@@ -145,10 +145,10 @@ class Outputs:
 
     # Each event comes with what notes that it was shown: that is done when it is, so that an event is in the record with its note, or neither is.
 
-    async def whole(self, *, is_over: bool) -> list[Due]:
+    async def whole(self, *, is_over: bool, only: str | None = None) -> list[Due]:
         """A message for each artifact that is whole, and was not shown: those that say so, and all of them when the task has ended or waits."""
         due: list[Due] = []
-        for artifact_id, growing in self._artifacts.items():
+        for artifact_id, growing in [(only, self._artifacts[only])] if only is not None else self._artifacts.items():
             if not (growing.is_last or is_over):
                 continue
             artifact = growing.whole()

@@ -15,7 +15,7 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
-from ...runtime.models.loop_clients import LoopClients
+from ...runtime.models.wire.loop_clients import LoopClients
 from ..agent import Agent, AgentOptions
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class RemoteAgent(Agent):
     What the other agent asks for becomes an interrupt, whose `info` is a `RemoteInterrupt` (in an `AuthRequired`, if it is credentials); resume the run with a
     text, a Message or several, or `{id: answer}` for the ids of its questions. Each of its artifacts becomes a message. If its task fails, so does this agent;
     if the run is cancelled, so is the task. A run that another process continues goes on with the same task.
+
+    The context over there goes on where the conversation here does; the session value `a2a:NAME` remembers it.
 
     `input_converter(messages)` makes the message that begins a task. `output_converter(item)` is given each whole `Artifact`, each `A2AMessage`, and each
     `TaskStatus` with a message while the task works, and returns events, messages, texts or None. Both may be `async def`.

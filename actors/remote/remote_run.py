@@ -48,6 +48,8 @@ __all__ = ["RemoteRun"]
 
 _MOST_QUESTIONS = 100
 _LONGEST_QUESTION = 10_000
+_LONGEST_MESSAGE = 1_000_000
+"""Of a question with all that is in it: it is in the checkpoint."""
 
 
 class RemoteRun:
@@ -65,6 +67,7 @@ class RemoteRun:
         self._is_over = False  # whether the task has ended, or waits
         self._count = 0
         self._is_first_look = True
+        self._continues = False  # whether the message goes to a context that is there already
 
     async def events(self) -> AsyncGenerator[AgentEvent, None]:
         """All that becomes of it."""
@@ -83,26 +86,36 @@ class RemoteRun:
             again = False
             stream = self._stream = await self._begin()
             outputs = Outputs(self._who, self._limits, self._notes, self._agent.output_converter, streaming=self._input.streaming)
-            async with aclosing(stream.events()) as events:
-                async for event in events:
-                    if await self._was_canceled_before(event):
-                        again = True
-                        break
-                    await self._notice(event)
-                    context_id = event.context_id
-                    for piece in self._pieces(event, outputs):
-                        yield piece
-                    for shown, mark in await self._due(event, outputs):
-                        if mark is not None:
-                            mark()
-                        yield self._remembered(shown, context_id)
-                    if not self._is_over or isinstance(event, A2AMessage | TaskArtifactUpdateEvent):
-                        continue
-                    if event.status.state.is_paused:
-                        self._notes.asks()
-                        yield self._interrupt(event.status)
-                    elif event.status.state is not TaskState.COMPLETED:
-                        raise await self._failure(event.status)
+            try:
+                async with aclosing(stream.events()) as events:
+                    async for event in events:
+                        if await self._was_canceled_before(event):
+                            again = True
+                            break
+                        async with aclosing(self._shown(event, outputs)) as shown:
+                            async for one in shown:
+                                yield one
+            except A2ARequestError:
+                if not self._continues or self._notes.task_id is not None:
+                    raise
+                again = self._begins_anew()
+
+    async def _shown(self, event: StreamEvent, outputs: Outputs) -> AsyncGenerator[AgentEvent, None]:
+        await self._notice(event)
+        for piece in self._pieces(event, outputs):
+            yield piece
+        for shown, mark in await self._due(event, outputs):
+            if mark is not None:
+                mark()
+            yield self._remembered(shown, event.context_id)
+        if not self._is_over or isinstance(event, A2AMessage | TaskArtifactUpdateEvent):
+            return
+        if event.status.state.is_paused:
+            interrupt = self._interrupt(event.status)
+            self._notes.asks()
+            yield interrupt
+        elif event.status.state is not TaskState.COMPLETED:
+            raise await self._failure(event.status)
 
     # --- beginning ---
 
@@ -144,7 +157,15 @@ class RemoteRun:
         else:
             message = first_message(given, name)
         context_id = message.context_id or (last.get("context_id") if news else None)
+        self._continues = bool(news)
         return replace(message, message_id=self._notes.will_send(), context_id=context_id)
+
+    def _begins_anew(self) -> bool:
+        """The other side does not know the context any more: it is told all again, in a new one."""
+        self._context.session[self._key] = None
+        self._notes.forget()
+        self._continues = False
+        return True
 
     @property
     def _key(self) -> str:
@@ -187,7 +208,7 @@ class RemoteRun:
             self._is_over = True
             return await outputs.message(event)
         if isinstance(event, TaskArtifactUpdateEvent):
-            return await outputs.whole(is_over=False)
+            return await outputs.whole(is_over=False, only=event.artifact.artifact_id)
         status = event.status
         state = status.state
         if state is TaskState.WORKING:
@@ -208,6 +229,10 @@ class RemoteRun:
 
     def _interrupt(self, status: TaskStatus) -> AgentEvent:
         message = status.message
+        if message is not None and len(repr(message)) > _LONGEST_MESSAGE:
+            self._is_over = False
+            msg = f"{self._who} asks something in more than {_LONGEST_MESSAGE:,} letters, which is not kept."
+            raise A2AProtocolError(msg)
         questions: list[RemoteQuestion] = []
         for part in () if message is None else message.parts:
             data = part.data if isinstance(part, DataPart) else None

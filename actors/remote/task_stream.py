@@ -102,9 +102,9 @@ class TaskStream:
                 async for event in events:
                     yield event
         except A2ARequestError as error:
-            if message is not None or error.reason == _GONE:
+            if self._message is not None or self.task_id is None or error.reason == _GONE:
                 raise
-            yield await self._look()  # a task that has ended cannot be subscribed to
+            yield await self._look()  # a task that has ended cannot be subscribed to; and a server may end the stream of one that goes on
             return
         if self.task_id is not None:
             yield await self._look()  # the stream has ended, and did not say how the task has

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from ...runtime.errors import UsageError
 
@@ -15,6 +16,7 @@ __all__ = ["ensure_strict_json_schema", "has_untyped_property"]
 _MOST_LEVELS: Final = 100
 _MOST_NODES: Final = 100_000
 _ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"))
+_OF_THE_ROOT: Final = frozenset(("$schema", "$id"))
 _TYPING: Final = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "properties"))
 
 
@@ -34,7 +36,7 @@ def ensure_strict_json_schema(schema: Mapping[str, object]) -> dict[str, Any]:
         raise UsageError("#: the root of a strict schema must be one object, not a choice (anyOf); put the choice into a property.")
     if strict.get("nullable") is True or kind == "null" or (isinstance(kind, list) and "null" in kind):
         raise UsageError("#: the root of a strict schema must not be nullable; make a property nullable instead.")
-    return strict
+    return {"type": "object", **strict} if kind is None and "properties" in strict else strict
 
 
 def has_untyped_property(schema: object) -> bool:
@@ -76,7 +78,8 @@ class _Walk:
                 return node
             else:
                 inlined = self._follow(node["$ref"], where, inlined)
-                node = {**self._target(node["$ref"], where), **_siblings(node, where)}
+                target = self._target(node["$ref"], where)
+                node = {**target, **_siblings(node, where, target)}
             _drop_null_default(node)
         _join_one_of(node, where)
         self._close(node, where)
@@ -94,7 +97,8 @@ class _Walk:
 
     def _close(self, node: dict[str, object], where: str) -> None:
         kind = node.get("type")
-        if kind != "object" and not (isinstance(kind, list) and "object" in kind) and "properties" not in node:
+        is_map = kind is None and isinstance(node.get("additionalProperties"), Mapping)
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind) and "properties" not in node and not is_map:
             return
         if node.setdefault("additionalProperties", False) is not False:
             msg = (
@@ -143,7 +147,7 @@ class _Walk:
             raise UsageError(msg)
         target: object = self._root
         for step in reference.split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
+            key = unquote(step).replace("~1", "/").replace("~0", "~")
             if not isinstance(target, Mapping) or key not in target:
                 msg = f"{where}: the reference {reference!r} leads nowhere: there is no {key!r}."
                 raise UsageError(msg)
@@ -154,10 +158,13 @@ class _Walk:
         return dict(target)
 
 
-def _siblings(node: Mapping[str, object], where: str) -> dict[str, object]:
+def _siblings(node: Mapping[str, object], where: str, target: Mapping[str, object]) -> dict[str, object]:
     """What stands beside a reference: it may say more about what it refers to, and must not change it."""
     beside = {key: value for key, value in node.items() if key != "$ref"}
-    if other := sorted(beside.keys() - _ANNOTATIONS - {"$defs", "definitions"}):
+    allowed = _ANNOTATIONS | {"$defs", "definitions"} | (_OF_THE_ROOT if where == "#" else frozenset())
+    if "type" in beside and _json_equal(beside["type"], target.get("type", beside["type"])):
+        allowed |= {"type"}
+    if other := sorted(beside.keys() - allowed):
         msg = f"{where}: beside the reference {node['$ref']!r} stands {', '.join(other)}; strict mode allows only annotations there, such as description."
         raise UsageError(msg)
     return beside

@@ -50,6 +50,7 @@ What: TypeAlias = Literal["turn", "giving_way", "tool", "tool_thread", "transfer
 _WHERE = {
     "understudy": ("agents_understudy", "UnderstudyAgents"),
     "openai-agents": ("agents_openai", "OpenAIAgents"),
+    "understudy-sdk": ("agents_understudy_sdk", "UnderstudySdk"),
     "agno": ("agents_agno", "Agno"),
     "autogen-agentchat": ("agents_autogen", "AutogenAgentChat"),
     "langchain": ("agents_langchain", "LangChain"),

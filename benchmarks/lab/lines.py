@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lab.plot import FAINT, INK, PAPER, RULE, page_style
+from benchmarks.lab.plot import FAINT, INK, PAPER, RULE, page_style, save_page
 
 __all__ = ["Chart", "Line", "draw_lines"]
 
@@ -59,10 +59,7 @@ def draw_lines(path: Path, *, title: str, subtitle: str, charts: Sequence[Chart]
                 _chart(ax, charts[index])
             else:
                 ax.set_axis_off()
-        written = [path.with_suffix(".svg"), path.with_suffix(".png")]
-        for target in written:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(target, dpi=110, facecolor=PAPER)
+        written = save_page(figure, path, dpi=110)
         plt.close(figure)
     return written
 

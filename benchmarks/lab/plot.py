@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FAINT", "INK", "PAPER", "RULE", "Bar", "Panel", "Row", "draw", "page_style"]
+__all__ = ["FAINT", "INK", "PAPER", "RULE", "Bar", "Panel", "Row", "draw", "page_style", "save_page"]
 
+_COLOURS = 96  # of a PNG
+_ROW = 0.235  # inches
 INK, FAINT, PAPER, RULE = "#1c2733", "#7a8794", "#fcfbf9", "#e4e0da"
 
 
@@ -52,7 +54,7 @@ def draw(path: Path, *, title: str, subtitle: str, rows: Mapping[str, Row], pane
 
     with mpl.rc_context(page_style()):
         down = math.ceil(len(panels) / across)
-        row_height = 0.235
+        row_height = _ROW
         height = down * (len(rows) * row_height + 0.98) + 1.5
         figure, axes = plt.subplots(down, across, figsize=(7.8 * across, height), squeeze=False, facecolor=PAPER)
         figure.subplots_adjust(left=0.135, right=0.83, top=1 - 1.86 / height, bottom=0.62 / height, wspace=1.31, hspace=0.98 / (len(rows) * row_height))
@@ -65,11 +67,22 @@ def draw(path: Path, *, title: str, subtitle: str, rows: Mapping[str, Row], pane
                 _panel(ax, panels[index], rows)
             else:
                 ax.set_axis_off()
-        written = [path.with_suffix(".svg"), path.with_suffix(".png")]
-        for target in written:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(target, dpi=130, facecolor=PAPER)
+        written = save_page(figure, path, dpi=100)
         plt.close(figure)
+    return written
+
+
+def save_page(figure: Any, path: Path, *, dpi: int) -> list[Path]:
+    """Write the page as SVG and as PNG, the PNG in few colours: it has no more, and is a quarter as large."""
+    from PIL import Image
+
+    written = [path.with_suffix(".svg"), path.with_suffix(".png")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for target in written:
+        figure.savefig(target, dpi=dpi, facecolor=PAPER)
+    with Image.open(written[1]) as picture:
+        few = picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    few.save(written[1], optimize=True)
     return written
 
 
@@ -100,8 +113,9 @@ def _panel(ax: Any, panel: Panel, rows: Mapping[str, Row]) -> None:
     ax.set_yticks(range(len(rows)), [row.title for row in rows.values()])
     for label, row in zip(ax.get_yticklabels(), rows.values(), strict=True):
         label.set_fontweight("bold" if row.bold else "normal")
-    ax.text(0, 1.30, panel.title, transform=ax.transAxes, fontsize=12, fontweight="bold", va="bottom")
-    ax.text(0, 1.245, panel.subtitle, transform=ax.transAxes, fontsize=8.5, color=FAINT, va="top")
+    inch = 1 / (len(rows) * _ROW)  # in heights of the panel
+    ax.text(0, 1 + 0.423 * inch, panel.title, transform=ax.transAxes, fontsize=12, fontweight="bold", va="bottom")
+    ax.text(0, 1 + 0.345 * inch, panel.subtitle, transform=ax.transAxes, fontsize=8.5, color=FAINT, va="top")
     where = ax.get_yaxis_transform()  # x in fractions of the panel, y in rows
     for x, column in zip((1.19, 1.40, 1.65), panel.columns, strict=True):
         ax.text(x, -0.95, column, transform=where, fontsize=8, color=FAINT, ha="right", va="center")

@@ -17,13 +17,20 @@ from typing import Any
 
 from benchmarks.lab.catalogue import ROOT
 
-__all__ = ["ProcessFailed", "in_process"]
+__all__ = ["ProcessFailed", "as_users_have_it", "in_process"]
 
 _TAIL = 2000  # characters of what it wrote to standard error
 
 
 class ProcessFailed(RuntimeError):
     """The process ended with an error, or took too long. Its text ends with what it said last."""
+
+
+def as_users_have_it(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a process that is measured: bytecode is written. Without it, what imports while it runs compiles what it imports each time."""
+    found = {**os.environ, **(environment or {})}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
 
 
 def in_process(
@@ -36,7 +43,7 @@ def in_process(
     """Run `interpreter -m module arguments`, and return the object that it prints last. After `timeout` seconds, it and its own children are ended."""
     command = [str(interpreter), "-m", module, *arguments]
     with subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, cwd=ROOT, env=as_users_have_it(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
             output, errors = process.communicate(timeout=timeout)

@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import gc
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from typing import Any
 import psutil
 
 from benchmarks.contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
-from benchmarks.lab.process import ProcessFailed, in_process
+from benchmarks.lab.process import ProcessFailed, as_users_have_it, in_process
 
 __all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "import_once", "measure_definitions", "measure_imports", "measure_sessions"]
 
@@ -94,8 +93,7 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
     there = {key: module for key, module in modules.items() if find_spec(module.partition(".")[0]) is not None}
     rounds: dict[str, list[dict[str, Any]]] = {key: [] for key in there}
     with TemporaryDirectory() as cache:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = {"PYTHONPYCACHEPREFIX": cache}
         for number in range(times + 1):
             for key, module in there.items():
                 figures = import_once(module, environment=environment)
@@ -117,7 +115,7 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
 def import_once(module: str, *, interpreter: str | Path = sys.executable, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The seconds of one import in a fresh interpreter, by the clock and of the processor."""
     command = [str(interpreter), "-P", "-c", _IMPORT.format(module=module)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=as_users_have_it(environment))
     if done.returncode:
         msg = f"import {module} ended with {done.returncode}:\n{done.stderr[-2000:]}"
         raise ProcessFailed(msg)

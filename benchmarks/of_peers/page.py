@@ -57,7 +57,7 @@ def draw_page(
                 bars[key] = Bar(value, max(values), remark)
         if any(isinstance(bar, Bar) for bar in bars.values()):
             show = amount if workload.shows == "bytes" else duration
-            panels.append(Panel(workload.title, workload.question, bars, show, ("median", "worst round", f"{REFERENCE} is")))
+            panels.append(Panel(workload.title, workload.question, bars, show, ("median", "worst", f"{REFERENCE} is")))
     if not panels:
         return []
     subtitle = f"{'CPU time' if by_cpu else 'By the clock'}: shorter is better, and each line of the grid is ten times the one before."

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.contenders.base import Load
 from benchmarks.lab.catalogue import ROOT
+from benchmarks.lab.process import as_users_have_it
 
 __all__ = ["Worker", "WorkerFailed"]
 
@@ -43,7 +44,9 @@ class Worker:
             return
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 -- as long as the process
         command = [str(self.interpreter), "-m", "benchmarks.workers.process", self.contender]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=as_users_have_it(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True
+        )
         hello = self._read()
         self.cannot, self.differs = hello["cannot"], hello["differs"]
 

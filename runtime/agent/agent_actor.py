@@ -62,7 +62,7 @@ class AgentActor(InnerActor):
         del message
         invocation, door = self._invocation, self._door
         agent = invocation.node.agent
-        hooked = bool(door.run.hooks) or agent.hooks is not None
+        hooked = bool(door.run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
         try:
             if hooked:
                 await self._announce(agent)
@@ -138,7 +138,8 @@ class AgentActor(InnerActor):
         source = invocation.handed_over_by
         if source is not None:
             await call_hooks(door.run.hooks, None, "on_transfer", None, door.run, source.agent, agent)
-            await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
+            if not agent.calls_own_hooks:
+                await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
         if invocation.assignment.parent is None and source is None:
             await door.call_hooks("on_run_start", invocation.assignment.dialogue.input)
         await door.call_hooks("on_agent_start", agent, agent_name="on_start")

@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
 from zlib import crc32
 
 from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
+from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
@@ -27,7 +28,7 @@ from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
+from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, ShowsDeltas, StateChanged
 from .tree import Definition, Node
 
 if TYPE_CHECKING:
@@ -131,6 +132,16 @@ class AgentDoor:
             await asyncio.sleep(0)
         stamped: AgentEvent = shown
         return stamped
+
+    async def emit_delta(self, delta: MessageDelta) -> None:
+        """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
+        can = self._supervisor.is_idle() and not self._system.closing
+        if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
+            await self.emit(AgentEvent(delta=delta))
+            return
+        self.last_cast, self._emitted = None, self._emitted + 1
+        if self._emitted % _STRETCH == 0:
+            await asyncio.sleep(0)
 
     def emit_soon(self, event: AgentEvent, shown: Callable[[], object]) -> None:
         """Have an event recorded and shown, without waiting for it; `shown` is called then. From any thread. After the run's end it does nothing."""
@@ -347,9 +358,9 @@ class AgentDoor:
 
     async def call_hooks(self, name: str, *args: Any, agent_name: str | None = None) -> None:
         """Call a hook of the run and of this agent, if there is one."""
-        hooks, own = self.run.hooks, self.invocation.node.agent.hooks
-        if hooks or own is not None:
-            await call_hooks(hooks, own, name, agent_name, self.run, *args)
+        hooks, agent = self.run.hooks, self.invocation.node.agent
+        if hooks or (agent.hooks is not None and not agent.calls_own_hooks):
+            await call_hooks(hooks, None if agent.calls_own_hooks else agent.hooks, name, agent_name, self.run, *args)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ..data.agent_input import AgentInput
+from ..data.chat import MessageDelta
 from ..data.events import AgentEvent
 from ..data.outcome import Outcome
 from ..data.run_path import Path
@@ -34,6 +35,7 @@ __all__ = [
     "Open",
     "Perform",
     "ReachedSafePoint",
+    "ShowsDeltas",
     "StateChanged",
 ]
 
@@ -52,6 +54,14 @@ class CastReply(Protocol):
     def done(self) -> bool: ...
     def set_result(self, outcome: Outcome, /) -> object: ...
     def cancel(self) -> object: ...
+
+
+class ShowsDeltas(Protocol):
+    """What the supervisor of a run is to an agent that streams: the one thing that is asked of it without a message."""
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Show a piece of a message here and now. Returns False, having done nothing, if there is anything to wait for: then it comes as any event does."""
+        ...
 
 
 class Cast:

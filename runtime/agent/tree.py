@@ -46,6 +46,8 @@ class Definition(Protocol):
     @property
     def on_failure(self) -> Restart | None: ...
     @property
+    def calls_own_hooks(self) -> bool: ...  # whether it calls its `hooks` itself, at moments of its own
+    @property
     def has_told(self) -> bool: ...  # whether it and its sub-agents have been told of one another when they were put together
     @property
     def fixed_options(self) -> tuple[Options, ...]: ...  # of all its runs; those that a run is given go before them

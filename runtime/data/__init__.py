@@ -9,6 +9,7 @@ Owns what passes between agents, models, runs and stores. Its files, each import
     events          what a run shows
     outcome         how an agent, or a run, has ended
     run_result      what is left of a run
+    run_info        what a store says of a run
 
 It must never do anything: no input or output, no clock but a timestamp, no knowledge of actors or of stores.
 """

@@ -6,6 +6,7 @@ Owns: these values. All are frozen, slotted and comparable, and all can be writt
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
@@ -24,6 +25,7 @@ __all__ = [
     "ToolCall",
     "ToolCallDelta",
     "Usage",
+    "WrittenSlot",
     "new_id",
 ]
 
@@ -147,9 +149,38 @@ class Usage:
         )
 
 
+class _Written:
+    """Room for what a message is written as, once for each API: it is no field, so that it is neither compared, copied nor stored."""
+
+    __slots__ = ("_as_chat", "_as_responses")
+
+
+class WrittenSlot:
+    """The JSON of messages for one API, in their own slots. A message never changes, and neither does what it is written as."""
+
+    __slots__ = ("get", "put")
+
+    get: Callable[[Message], bytes | None]
+    put: Callable[[Message, bytes], None]
+
+    def __init__(self, name: Literal["chat", "responses"]) -> None:
+        slot = vars(_Written)[f"_as_{name}"]
+        read = slot.__get__
+
+        def get(message: Message) -> bytes | None:
+            try:
+                text: bytes = read(message)
+            except AttributeError:
+                return None
+            return text
+
+        self.get = get
+        self.put = slot.__set__
+
+
 @quick
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(_Written):
     """One message of a conversation. Two are equal if they say the same: the `id`, which the framework makes, is not compared."""
 
     role: Role

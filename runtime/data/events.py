@@ -16,7 +16,7 @@ from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
 from .run_path import Path, SharedPath, names_of
 
-__all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "with_path"]
+__all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "stamp_delta", "with_delta", "with_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +234,28 @@ def stamp(
     draft.invocation_id = invocation_id
     draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
     return draft  # type: ignore[return-value]  # it is one now
+
+
+def stamp_delta(delta: MessageDelta, agent_name: str, run_path: Path, seq: int, timestamp: float, run_id: str, invocation_id: str) -> AgentEvent:
+    """The event of a piece of a message."""
+    draft = _Draft()
+    draft.agent_name = agent_name
+    draft.run_path = run_path
+    draft.delta = delta
+    draft.message = draft.action = draft.error = None
+    draft.custom_output = None
+    draft.seq = seq
+    draft.timestamp = timestamp
+    draft.run_id = run_id
+    draft.invocation_id = invocation_id
+    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
+    return draft  # type: ignore[return-value]  # it is one now
+
+
+def with_delta(event: AgentEvent, delta: MessageDelta) -> AgentEvent:
+    """A copy of a stamped event with another piece of a message in it."""
+    run_path: Path = event.run_path
+    return stamp_delta(delta, event.agent_name, run_path, event.seq, event.timestamp, event.run_id, event.invocation_id)
 
 
 def with_path(event: AgentEvent, path: Path) -> AgentEvent:

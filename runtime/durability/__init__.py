@@ -11,12 +11,13 @@ Owns the form of a run as plain data, and when which part of it is written. Its 
     store_owner     one system as an owner in one store: until when it is certainly alive
     store_access    a store, as runs use it: errors that say what to do, and what is done where it has no owners
     lease           the right to write for a run or a turn; what happens when it is lost
+    wanted          what other processes want of what is at work here
     leases          which run of a system gets a lease next, and how it is prolonged
     run_lease       the lease of one run
     long_history    a long history, in pieces
-    save_slot       where the saves of a checkpoint are
-    answer_mark     that an interrupt was answered, once
+    saves           where the saves of a checkpoint are, and that an interrupt was answered, once: a package
     open_mark       that a run is not finished
+    run_listing     what the store lists of a run
     kept_outcome    how a run has ended, for callers that ask later
     loading         finding a checkpoint, and the image that it holds
     persistence     what is kept of one run, and when it is written; that a second resume of an interrupt is refused

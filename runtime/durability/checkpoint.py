@@ -14,12 +14,16 @@ from ..stores.arguments import LONGEST_KEY
 from .image import FORMAT
 from .store_keys import RESERVED, stuck_key
 
-__all__ = ["check_checkpoint_id", "check_run_id", "numbered_id", "read_checkpoint", "split_id"]
+__all__ = ["check_checkpoint_id", "check_run_id", "kept_of", "numbered_id", "read_checkpoint", "split_id"]
 
 _VERSIONED: Final = re.compile(r"(.+)@([0-9]{1,9})", re.DOTALL)
 """What names one of several saves."""
 
 _MOST: Final = 1_000_000_000
+
+LONGEST_KEPT: Final = 1e9
+"""Seconds: some thirty years, which every store can count."""
+
 _LONGEST_ID: Final = 2_000
 """Characters of an id that is read: more than any that is written, with what branches add to it."""
 
@@ -83,6 +87,14 @@ def read_checkpoint(name: str, data: bytes) -> dict[str, Any]:
         raise _damaged(name)
     checkpoint: dict[str, Any] = found
     return checkpoint
+
+
+def kept_of(checkpoint: dict[str, Any]) -> tuple[float | None, str | None]:
+    """For how long it is kept how the run has ended, and what tells its input from another one. What is damaged says nothing."""
+    match checkpoint.get("kept"):
+        case [int() | float() | None as keep, str() | None as asked] if keep is None or 0 <= keep <= LONGEST_KEPT:
+            return keep, asked
+    return 0.0, None
 
 
 def _is_count(value: Any) -> bool:

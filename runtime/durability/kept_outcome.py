@@ -14,23 +14,29 @@ from ..data.chat import Message, Usage
 from ..data.events import AgentEvent, Interrupted
 from ..data.run_result import RunResult, RunStatus
 from ..errors import CheckpointError, UnderstudyError, UsageError, text_of
+from .checkpoint import LONGEST_KEPT
 
 __all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+"""The first one held what was empty as well, and the usage as a value of its class."""
 
-_LONGEST: Final = 1e9
-"""Seconds: some thirty years, which every store can count."""
+_TEXT: Final = 0
+"""In place of an output: it is the text of the message."""
+
+_A_DAY: Final = 86_400.0
 
 
-def seconds_kept(keep: object) -> float | None:
-    """For how many seconds it is kept how a run has ended; None: for ever."""
+def seconds_kept(keep: object, *, steps: bool = False) -> float | None:
+    """For how many seconds it is kept how a run has ended; None: for ever. `steps`: whether each step is recorded."""
     if keep == "all":
         return None
+    if keep is None and steps:
+        return _A_DAY
     if keep is None or keep == "unfinished":
         return 0.0
-    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= _LONGEST:
-        msg = f"Runner(keep={keep!r:.80}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended, {_LONGEST:,.0f} at most."
+    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 <= keep <= LONGEST_KEPT:
+        msg = f"Runner(keep={keep!r:.80}): give 'unfinished', 'all', or for how many seconds it is kept how a run has ended, {LONGEST_KEPT:,.0f} at most."
         raise UsageError(msg)
     return float(keep)
 
@@ -41,25 +47,30 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
     `journaled`: whether a journal has the events, but for those that are shown after the last save.
     """
     events = tuple(event for event in result.events if type(event.action) is Interrupted or not event.invocation_id) if journaled else result.events
+    usage, message = result.usage, result.final_message
     said: dict[str, Any] = {
         "outcome": _FORMAT,
         "root": root,
-        "input": input,
         "status": result.status.value,
-        "error": result.error,
-        "message": result.final_message,
-        "output": result.output,
-        "interrupts": result.interrupts,
-        "usage": result.usage,
-        "values": result.session_values,
+        "message": message,
+        "usage": (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests),
         "agent": result.last_agent,
-        "events": events,
     }
+    is_text = message is not None and type(result.output) is str and result.output == message.text
+    said["output"] = _TEXT if is_text else (result.output,)
+    if result.error is not None:
+        said["error"] = result.error
+    rest = {"input": input, "interrupts": result.interrupts, "values": result.session_values, "events": events}
+    said.update((key, value) for key, value in rest.items() if value)
     try:
         return pack(said)
     except CheckpointError:
-        plain: dict[str, Callable[[Any], object]] = {"error": _as_text, "output": str, "values": _packable, "events": _packable_events}
+        plain: dict[str, Callable[[Any], object]] = {"error": _as_text, "output": _output_as_text, "values": _packable, "events": _packable_events}
         return pack({key: value if value is None or key not in plain or _fits(value) else plain[key](value) for key, value in said.items()})
+
+
+def _output_as_text(output: object) -> object:
+    return (str(output[0]),) if isinstance(output, tuple) else output
 
 
 def _as_text(error: Exception) -> Exception:
@@ -89,21 +100,24 @@ def read_outcome(run_id: str, data: bytes, events: tuple[AgentEvent, ...]) -> Ru
         if said["outcome"] > _FORMAT:
             msg = f"how run {run_id} has ended was written by a newer version of understudy: update."
             raise CheckpointError(msg, run=run_id)
-        message, usage = said["message"], said["usage"]
+        message, usage, output = said["message"], said["usage"], said["output"]
+        if said["outcome"] > 1:
+            usage = Usage(*usage)
+            output = message.text if output == _TEXT else output[0]
         assert isinstance(message, Message | None)
         assert isinstance(usage, Usage)
         return RunResult(
             RunStatus(said["status"]),
-            said["error"],
+            said.get("error"),
             message,
-            said["output"],
-            _merged(events, said["events"]),
-            tuple(said["interrupts"]),
+            output,
+            _merged(events, said.get("events", ())),
+            tuple(said.get("interrupts", ())),
             usage,
-            dict(said["values"]),
+            dict(said.get("values", {})),
             said["agent"],
         )
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
         msg = f"how run {run_id} has ended is damaged in the store: {type(error).__name__}: {error}"
         raise CheckpointError(msg, run=run_id) from error
 

@@ -16,6 +16,7 @@ from ..errors import RunLost, WriteRefused
 from ..stores.writes import Claim, Ending, Write
 
 if TYPE_CHECKING:
+    from ..agent.run_messages import CancelRun
     from .store_owner import StoreOwner
 
 __all__ = ["FRESH_SECONDS", "Lease", "LeaseState"]
@@ -55,6 +56,7 @@ class Lease:
         "key",
         "life",
         "on_lost",
+        "on_stop",
         "on_wanted",
         "owner",
         "preempts",
@@ -72,12 +74,14 @@ class Lease:
         *,
         former: str | None = None,
         preempts: bool = False,
+        on_stop: Callable[[CancelRun], object] | None = None,
     ) -> None:
         self.key = key
         self.subject = subject  # what it stands for, for errors
         self.former = former  # the key of the lease by which the version before this one held the same thing
         self.on_lost = on_lost  # called if another process may have it by now
         self.on_wanted = on_wanted  # called once, if another run wants it at once; None if none can, or it was called
+        self.on_stop = on_stop  # called, if another process wants the run to end; None if none can
         self.preempts = preempts  # whether it is wanted at once here
         self.state = LeaseState.NONE
         self.claim: Claim | None = None  # as it was taken last

@@ -22,9 +22,11 @@ from ..stores.writes import Claim, Write
 from .lease import Lease, LeaseState
 from .store_access import StoreAccess
 from .store_owner import Debt, StoreOwner
+from .wanted import look_for_others
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..agent.run_messages import CancelRun
 
 __all__ = ["Busy", "LeaseKeeper", "SystemLeases", "leases_of"]
 
@@ -98,9 +100,21 @@ class SystemLeases:
         self._is_late: set[StoreOwner] = set()  # those that could not say so the last time
         self.keeper: LeaseKeeper | None = None
 
-    def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> Coroutine[Any, Any, bool]:
+    async def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> bool:
         """Take a lease, and write by it, in one step. It is prolonged until it is given back. Returns False if another run or process has it."""
-        return self._take(access, lease, "", "reject", writes)
+        if not await self._take(access, lease, "", "reject", writes):
+            return False
+        self._set_look_timer()
+        return True
+
+    def stop_here(self, access: StoreAccess, key: str, request: CancelRun) -> bool:
+        """End a run that this system has. Returns False if it has none of that key."""
+        owner = self._by_store.get(access)
+        lease = None if owner is None else owner.by_key.get(key)
+        if lease is None or lease.on_stop is None:
+            return False
+        lease.on_stop(request)
+        return True
 
     async def take_turn(self, access: StoreAccess, lease: Lease, mark: str, busy: Busy) -> bool:
         """Take a lease when its turn has come. Returns False if there is one in front, and `busy` says not to wait."""
@@ -374,21 +388,8 @@ class SystemLeases:
             return
         for owner in self._by_store.values():
             if owner.may_be_wanted() and not owner.is_looking:
-                owner.is_looking = True
-                self.keeper.run_task(owner, self._look_for_others(owner))
+                self.keeper.run_task(owner, look_for_others(owner))
         self._set_look_timer()
-
-    async def _look_for_others(self, owner: StoreOwner) -> None:
-        try:
-            for key, mark in await owner.access.wanted_sessions():
-                lease = owner.by_key.get(key)
-                if lease is not None and await owner.access.get(mark) == owner.name.encode():
-                    await owner.access.delete(mark)  # a process that still waits writes it again; the mark of a lost one must not end a later turn
-                    lease.preempt()
-        except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
-            logger.warning("Whether a turn is wanted by another process could not be found out: %s", error)
-        finally:
-            owner.is_looking = False
 
 
 def leases_of(system: Host) -> SystemLeases:

@@ -6,7 +6,8 @@ Owns: what the mark holds, and whether it is there. It must never write: what is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..clock import boottime_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..data.agent_input import AgentInput
 
-__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "read_mark"]
+__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "labels_of", "read_mark"]
 
 _OPEN_SECONDS: Final = 30.0
 """How often a run at work writes its mark again: a store that is pruned may forget what is as old as that, but not what was written since."""
@@ -48,6 +49,8 @@ class UnfinishedRun:
     """For how many seconds it is kept how the run has ended; None: for ever."""
     input: str | None = None
     """What tells its input from another one, if the caller has named the run."""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What its caller has called it."""
 
 
 class OpenMark:
@@ -74,6 +77,8 @@ class OpenMark:
             said["keep"] = run.keep
         if run.input is not None:
             said["input"] = run.input
+        if run.labels:
+            said["labels"] = dict(run.labels)
         if run.attempts:
             said["attempts"] = run.attempts
         return Put(self.key, pack(said))
@@ -106,10 +111,17 @@ def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
         checkpoint_id, steps, keep, attempts = said.get("checkpoint"), said.get("steps"), said.get("keep", 0.0), said.get("attempts", 0)
         texts = {name: said.get(name) for name in ("session", "version", "input")}
         fits = all(isinstance(text, str | None) for text in texts.values()) and isinstance(keep, int | float | None) and type(attempts) is int
+        labels = labels_of(said)
         if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and fits:
-            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"])
+            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"], labels)
     msg = f"the mark that says that run {run_id} is not finished is damaged."
     raise CheckpointError(msg)
+
+
+def labels_of(said: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of a run, as a mark or a checkpoint has them. What is damaged is none."""
+    labels = said.get("labels")
+    return labels if isinstance(labels, dict) and all(isinstance(part, str) for label in labels.items() for part in label) else {}
 
 
 def input_mark(given: AgentInput) -> str:

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
 from ..data.chat import new_id
+from ..data.run_result import RunStatus
 from ..errors import ResumeError, WriteRefused
 from ..log import logger
+from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
-from .answer_mark import AnswerMark
-from .checkpoint import numbered_id
+from .checkpoint import kept_of, numbered_id
 from .image import draw, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
-from .open_mark import OpenMark, UnfinishedRun
+from .open_mark import OpenMark, UnfinishedRun, labels_of
 from .run_lease import RunLease
-from .save_slot import SaveSlot
+from .run_listing import RunEnd, RunListing, restated
+from .saves.answer_mark import AnswerMark
+from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import answered_key, journal_key
 
@@ -42,6 +46,7 @@ class RunPersistence:
     __slots__ = (
         "_answer",
         "_covers_journal",
+        "_listing",
         "_mark",
         "_records",
         "_root",
@@ -63,6 +68,7 @@ class RunPersistence:
         self._segments: Segments | None = None
         self.recovered = False  # whether it continues without having been interrupted
         self._mark = OpenMark(run)
+        self._listing = RunListing(access, time())
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer = AnswerMark()
         self._records = 0  # how many the journal holds
@@ -99,7 +105,9 @@ class RunPersistence:
             assert record is not None
             writes.append(Append(journal, (record,), 0))
         try:
-            if not await self.own.take(self._mark.run, system, [*writes, mark], undo=[Expect(mark.key, mark.value), Remove(mark.key), Remove(journal)]):
+            listed = self._listing.put(self._mark.run, state, RunStatus.RUNNING)
+            undo: list[Write] = [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal), *([DropEntry(self.run_id)] if listed else [])]
+            if not await self.own.take(self._mark.run, system, [*writes, mark, *listed], undo=undo):
                 return False
         except WriteRefused:
             return False
@@ -121,7 +129,8 @@ class RunPersistence:
         if not found.is_last:
             return await self._branch(system, found)
         name, content = found.name, found.content
-        self._name(content["run"], name, content.get("agent"), *content.get("kept", (0.0, None)))
+        self._name(content, name, *kept_of(content))
+        self._listing.known()
         if not await self.take(system):
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
             raise ResumeError(msg, run=self.run_id)
@@ -141,14 +150,13 @@ class RunPersistence:
             raise ResumeError(msg, run=content["run"])
         return await self._branch(system, found)
 
-    def _name(self, run_id: str, checkpoint_id: str, agent: object, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
+    def _name(self, content: dict[str, Any], checkpoint_id: str, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
         """It is that run."""
-        run = self._mark.run
-        self.run_id = run_id
+        run, agent = self._mark.run, content.get("agent")
+        self.run_id = content["run"]
         keep = run.keep if keep == 0.0 else keep
-        self._mark = OpenMark(
-            replace(run, id=run_id, agent=agent if isinstance(agent, str) else run.agent, checkpoint_id=checkpoint_id, keep=keep, input=input)
-        )
+        agent = agent if isinstance(agent, str) else run.agent
+        self._mark = OpenMark(replace(run, id=self.run_id, agent=agent, checkpoint_id=checkpoint_id, keep=keep, input=input, labels=labels_of(content)))
         self._slot = SaveSlot(self.access, checkpoint_id)
         self._segments = Segments(self.access, known=True)
 
@@ -158,7 +166,7 @@ class RunPersistence:
         image = await self._image_of(wanted)
         image["run"] = run_id = new_id()
         image["fresh"] = None  # what it says does not go into the session in which it began
-        self._name(run_id, f"{found.name}@{wanted['number']}~{run_id[:8]}", self._root.name)
+        self._name({"run": run_id, "agent": self._root.name, "labels": found.content.get("labels")}, f"{found.name}@{wanted['number']}~{run_id[:8]}")
         self._slot.know(0, None)
         self._segments = None
         self._records, self._covers_journal = 0, False
@@ -193,18 +201,19 @@ class RunPersistence:
             self.journal.mark("resumed", self._slot.number or 0)
             record = self.journal.take(state)
             assert record is not None
-            await self._write([self._append(record), *self._opening()])
+            await self._write([self._append(record), *self._opening(state)])
             self._records += 1
             self._mark.opened(self.own.clock)
             self.own.leaves_unfinished(unfinished=True)
         elif self.keeps_outcome:
-            await self._write(self._opening())
+            await self._write(self._opening(state))
             self._mark.opened(self.own.clock)
         self._answer.claim()
 
-    def _opening(self) -> list[Write]:
+    def _opening(self, state: RunState) -> list[Write]:
         """What says that the run is not finished, and takes back how it had ended, where that is kept."""
-        return [self._mark.put(), Put(journal_key(self.run_id), b"")] if self.keeps_outcome else [self._mark.put()]
+        listed = self._listing.put(self._mark.run, state, RunStatus.RUNNING)
+        return [self._mark.put(), *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []), *listed]
 
     @property
     def keeps_outcome(self) -> bool:
@@ -214,6 +223,7 @@ class RunPersistence:
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
         self.recovered = True
+        self._listing.known()
         self._mark.opened(self.own.clock)
         self._segments = Segments(self.access, known=True)
         if self.journal is None:
@@ -274,7 +284,9 @@ class RunPersistence:
         if record is not None:
             writes.append(self._append(record))
             if self._mark.is_due(self.own.clock):
-                writes.append(self._mark.put())
+                writes += [self._mark.put(), *self._listing.put(self._mark.run, state, RunStatus.RUNNING)]
+        elif writes:
+            writes += self._listing.put(self._mark.run, state, RunStatus.RUNNING)  # what it has waited for was answered
         if not writes:
             return
         await self._write(writes)
@@ -294,17 +306,18 @@ class RunPersistence:
                 raise ResumeError(msg, run=self.run_id) from refused
             raise
 
-    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, outcome: bytes | None = None) -> None:
-        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and how it has ended."""
+    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, end: RunEnd) -> None:
+        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and why it rests."""
         self._save_failed = True
         if self._slot.number is None:
             await self._look_before_save()
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
-        kept = [] if outcome is None else [Put(journal_key(self.run_id), outcome)]
+        kept = [] if end.packed is None else [Put(journal_key(self.run_id), end.packed)]
         if kind == "drained":
             self._mark.count(0)  # its process leaves it in good order
         marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
+        marks += self._listing.put(self._mark.run, state, RunStatus(kind), end)
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -316,8 +329,10 @@ class RunPersistence:
                 content, steps = self._position(self._records + len(records)), [self._append(*records)]
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
-            if outcome is not None:
+            if end.packed is not None:
                 content["kept"] = (self._mark.run.keep, self._mark.run.input)
+            if self._mark.run.labels:
+                content["labels"] = dict(self._mark.run.labels)
             checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
             try:
                 await self._write([*self._answer.writes(), *steps, *writes, *marks], ending)
@@ -349,16 +364,20 @@ class RunPersistence:
 
     # --- the end ---
 
-    async def finish(self, *, unfinished: bool, outcome: bytes | None = None) -> None:
+    async def finish(self, *, unfinished: bool, state: RunState | None = None, end: RunEnd | None = None) -> None:
         """The run has ended. If it is unfinished, another process is to find it. Else it is kept for a while how it has ended, if that is to be kept."""
         try:
-            if unfinished or self._save_failed:
-                return
+            if unfinished or self._save_failed or (end is not None and end.result.status is RunStatus.INTERRUPTED):
+                return  # one that waits was given back when it was saved: whoever answers it has it by now
             writes = self._answer.writes()  # it may have come to its end without a step
-            if outcome is not None:
-                stands = self._slot.number  # a save that is resumed later stands on the journal
-                writes.append(Put(journal_key(self.run_id), outcome, None if stands else self._mark.run.keep))
-            elif self._mark.is_open and self.journal is not None and not self._slot.number:
+            stands = bool(self._slot.number)  # a save that is resumed later stands on the journal
+            if end is not None and state is not None:
+                writes += self._listing.end(self._mark.run, state, end, stands=stands)
+            elif self.recovered and self.journal is None and self._mark.is_open:
+                writes += await restated(self.access, self._mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
+            if end is not None and end.packed is not None:
+                writes.append(Put(journal_key(self.run_id), end.packed, None if stands else self._mark.run.keep))
+            elif self._mark.is_open and self.journal is not None and not stands:
                 writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
             writes += self._mark.remove()
             if writes or self.own.held is not None:
@@ -370,7 +389,8 @@ class RunPersistence:
 
     async def set_aside(self, writes: Sequence[Write]) -> None:
         """No process is to continue it by itself any more."""
-        await self._write([*writes, Remove(self._mark.key)], "forget")
+        run = replace(self._mark.run, attempts=self.own.attempts - 1)
+        await self._write([*writes, Remove(self._mark.key), *await restated(self.access, run, RunStatus.STUCK)], "forget")
         await self.own.give_back()
 
     @property

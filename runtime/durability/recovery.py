@@ -20,7 +20,7 @@ from .last_lives import last_lives_of
 from .leases import leases_of
 from .open_mark import OpenMark, UnfinishedRun, read_mark
 from .persistence import RunPersistence
-from .save_slot import SaveSlot
+from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import open_key, open_prefix, stuck_key, stuck_prefix
 

@@ -17,6 +17,7 @@ from .store_keys import former_lease_key, open_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..agent.run_messages import CancelRun
     from ..clock import Clock
 
 __all__ = ["RunLease"]
@@ -25,19 +26,20 @@ __all__ = ["RunLease"]
 class RunLease:
     """The lease of one run, before it is taken, while it is held, and after."""
 
-    __slots__ = ("_access", "_leases", "_lost", "clock", "held")
+    __slots__ = ("_access", "_leases", "_lost", "_stop", "clock", "held")
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
         self._leases: SystemLeases | None = None
         self._lost: Callable[[], object] = _ignore
+        self._stop: Callable[[CancelRun], object] | None = None
         self.held: Lease | None = None  # while this process works on the run
         self.clock: Clock | None = None  # of the system that has taken it
 
     async def take(self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
         """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
         self._leases, self.clock = leases_of(system), system.clock
-        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id))
+        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id), on_stop=self._asked)
         lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self._access, lease, writes):
             return False
@@ -49,6 +51,14 @@ class RunLease:
         self._lost = lost
         if self.held is not None and not self.held.is_held:
             lost()
+
+    def when_asked(self, stop: Callable[[CancelRun], object]) -> None:
+        """Call that if another process wants the run to end."""
+        self._stop = stop
+
+    def _asked(self, request: CancelRun) -> None:
+        if self._stop is not None:
+            self._stop(request)
 
     def _lose(self) -> None:
         self._lost()

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, ref
 
 from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text_of
 from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
+from ..stores.run_entries import DropEntry, RunEntry, RunQuery
 from ..stores.writes import Claim, Ending, Expect, Write
 from .store_keys import PREEMPT, RESERVED, session_key
 from .store_owner import is_gone
@@ -34,12 +35,13 @@ _OURS: Final = (MemoryStore, SQLiteStore, RedisStore, PostgresStore)
 _LEAST: Final = ("get", "set")
 _JOURNAL: Final = ("append", "read", "keys")
 _OWNERS: Final = ("keep_alive", "revoke", "claim", "commit", "holder", "orphans")
+_LIST: Final = ("run_entry", "run_entries")
 
 
 class StoreAccess:
     """One store."""
 
-    __slots__ = ("_deletes", "_has_journals", "_is_ours", "_owners", "is_fenced", "store")
+    __slots__ = ("_deletes", "_has_journals", "_is_ours", "_owners", "is_fenced", "lists_runs", "store")
 
     def __init__(self, store: Any) -> None:
         missing = _missing(store, _LEAST)
@@ -52,6 +54,7 @@ class StoreAccess:
         self._deletes = not _missing(store, ("delete",))
         self._has_journals = not _missing(store, _JOURNAL)
         self.is_fenced = self._has_journals and not _missing(store, _OWNERS)
+        self.lists_runs = self.is_fenced and not _missing(store, _LIST)
         self._owners: Any = store if self.is_fenced else _beside_of(store)
 
     def __eq__(self, other: object) -> bool:
@@ -72,6 +75,17 @@ class StoreAccess:
             "atomic operation."
         )
         raise UsageError(msg)
+
+    def require_list(self, what: str) -> None:
+        """Raise, if the store keeps no list of its runs."""
+        self.require_fences(what)
+        if not self.lists_runs:
+            msg = (
+                f"{what} needs a store that lists its runs; {type(self.store).__name__} has no {', '.join(_missing(self.store, _LIST))}. Give "
+                "SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or MemoryStore(), or add these methods as understudy.runtime.stores.ListsRuns "
+                "describes them: claim() and commit() are given RunEntry and DropEntry then, and write them in the same step as the rest."
+            )
+            raise UsageError(msg)
 
     @property
     def answers_at_once(self) -> bool:
@@ -119,6 +133,13 @@ class StoreAccess:
     async def keys(self, prefix: str) -> list[str]:
         return list(await self._do(self.store.keys, prefix))
 
+    async def run_entry(self, run_id: str) -> RunEntry | None:
+        found: RunEntry | None = await self._do(self.store.run_entry, run_id)
+        return found
+
+    async def run_entries(self, query: RunQuery) -> list[RunEntry]:
+        return list(await self._do(self.store.run_entries, query))
+
     # --- owners ---
 
     async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
@@ -165,6 +186,8 @@ class StoreAccess:
                 await self.delete(write.key)
             case Append():
                 await self._do(self.store.append, write.key, list(write.records))
+            case RunEntry() | DropEntry():
+                pass  # only a store that is fenced lists its runs
             case Expect():
                 if (await self.get(write.key) or None) != write.value:
                     msg = f"nothing was written for {write.key!r}: its value is another one by now."

@@ -18,6 +18,8 @@ __all__ = [
     "open_prefix",
     "preempt_key",
     "session_key",
+    "stop_key",
+    "stop_prefix",
     "stuck_key",
     "stuck_prefix",
 ]
@@ -76,3 +78,13 @@ def session_key(session_id: str) -> str:
 def preempt_key(session_id: str) -> str:
     """It is there while another process wants the turn of that session at once. Its value is the owner that is asked for it."""
     return PREEMPT + session_id
+
+
+def stop_prefix(owner: str) -> str:
+    """What the keys begin with of the requests that an owner's runs are to end."""
+    return f"{RESERVED}stop:{len(owner)}:{owner}:"
+
+
+def stop_key(owner: str, name: str) -> str:
+    """It is there while another process wants a run of that owner to end."""
+    return stop_prefix(owner) + name

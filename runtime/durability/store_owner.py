@@ -205,7 +205,7 @@ class StoreOwner:
         return any(lease.preempts for lease in self.waiting.get(key, ()))
 
     def may_be_wanted(self) -> bool:
-        return any(lease.on_wanted is not None for lease in self.by_key.values())
+        return any(lease.on_wanted is not None or lease.on_stop is not None for lease in self.by_key.values())
 
     async def leave(self) -> None:
         """The system is left. What is being written is written; then all that it still has is free for other processes, at once."""

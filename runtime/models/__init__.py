@@ -5,7 +5,7 @@
     scripted                            a model that says what a test tells it to
     retry, failover                     asked again; several in the place of one
     rate, limited                       accounts of what may be spent; a model that keeps to them
-    loop_clients                        one client for each event loop
+    wire                                requests and replies without a client in between: a package
     openai_errors                       what the `openai` client raises, as errors of this package
     openai_parts, tool_call_deltas      media and schemas; tool calls that come in pieces
     openai_events                       the events of a stream

@@ -5,17 +5,21 @@ Owns: the call. What is sent and what comes back is translated in `openai_chat_r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+from urllib.parse import urlsplit
 
 from ..data.chat import Message
 from .openai_chat_reply import ReplyInPieces, whole_reply
-from .openai_chat_request import ChatArguments, chat_request
+from .openai_chat_request import ChatArguments, chat_items, chat_options, chat_request
 from .openai_errors import model_errors
-from .openai_events import DONE, read
+from .openai_events import read
 from .openai_model import OpenAIModel
 from .protocol import ModelRequest, StreamItem
+from .wire.body import Rest
+from .wire.client import WireClient
+from .wire.events import DONE
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -36,28 +40,36 @@ class OpenAIChatModel(OpenAIModel):
     Nothing is tried again here: put a `RetryModel` around it. One object serves any number of calls, on any number of event loops.
     """
 
+    _items: ClassVar = "messages"
+
     async def generate(self, request: ModelRequest) -> Message:
-        who = repr(self)
-        with model_errors(who):
-            client = await self._get_client()
-            completion = await client.chat.completions.create(**self._arguments(client, request))
-        return whole_reply(completion, _taken(request), who)
+        way = await self._get_way()
+        if isinstance(way, WireClient):
+            completion = await way.whole(*self._body(request, stream=False))
+        else:
+            with model_errors(self):
+                completion = await way.chat.completions.create(**self._arguments(way, request))
+        return whole_reply(completion, _taken(request), self)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        who = repr(self)
-        with model_errors(who):
-            client = await self._get_client()
-            chunks = await self._open(client, self._arguments(client, request))
-        reply = ReplyInPieces(_taken(request), who)
-        async with aclosing(read(chunks, who)) as items:
-            async for chunk in items:
-                if chunk is DONE:
-                    reply.is_done = True
-                elif (delta := reply.add(chunk)) is not None:
-                    yield delta
+        way = await self._get_way()
+        if isinstance(way, WireClient):
+            batches = way.batches(*self._body(request, stream=True))
+        else:
+            with model_errors(self):
+                batches = read(await self._open(way, request), self)
+        reply = ReplyInPieces(_taken(request), self)
+        async with aclosing(batches):
+            async for batch in batches:
+                for chunk in batch:
+                    if chunk is DONE:
+                        reply.is_done = True
+                    elif (delta := reply.add(chunk)) is not None:
+                        yield delta
         yield reply.message()
 
-    async def _open(self, client: AsyncOpenAI, arguments: ChatArguments) -> AsyncStream[ChatCompletionChunk]:
+    async def _open(self, client: AsyncOpenAI, request: ModelRequest) -> AsyncStream[ChatCompletionChunk]:
+        arguments = self._arguments(client, request)
         extra = dict(arguments.pop("extra_body", {}))
         options = extra.pop("stream_options", {"include_usage": True})
         if options is not None:
@@ -72,6 +84,32 @@ class OpenAIChatModel(OpenAIModel):
         settings = self.settings.merged(request.settings)
         return chat_request(self.model, request, settings, is_openai=is_openai)
 
+    # --- over the wire ---
 
-def _taken(request: ModelRequest) -> list[str]:
-    return [call.id for message in request.messages for call in message.tool_calls]
+    @staticmethod
+    async def _least(model: str, client: AsyncOpenAI) -> object:
+        return await client.chat.completions.create(model=model, messages=[])
+
+    def _body(self, request: ModelRequest, *, stream: bool) -> tuple[bytes, float | None]:
+        return self._bodies.body(request, self.model, self.settings, self._rest, chat_items, stream=stream)
+
+    def _rest(self, request: ModelRequest, stream: bool) -> Rest:  # noqa: FBT001 -- as `Bodies` calls it
+        """All of a request but its messages."""
+        settings = self.settings.merged(request.settings)
+        arguments: dict[str, object] = {**chat_options(self.model, request, settings, is_openai=self._azure or self._is_at_openai())}
+        arguments.pop("timeout", None)
+        extra = arguments.pop("extra_body", None)
+        if stream:
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        if extra is not None:
+            arguments |= cast("Mapping[str, object]", extra)
+        if arguments.get("stream_options", stream) is None:
+            del arguments["stream_options"]
+        return Rest(arguments, settings.timeout, items="messages")
+
+    def _is_at_openai(self) -> bool:
+        return (urlsplit(self._options().address).hostname or "").endswith(_OPENAI)
+
+
+def _taken(request: ModelRequest) -> Iterator[str]:
+    return (call.id for message in request.messages for call in message.tool_calls)

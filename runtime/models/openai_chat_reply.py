@@ -17,10 +17,12 @@ __all__ = ["ReplyInPieces", "checked", "pick", "whole_reply"]
 
 def pick(thing: object, name: str) -> Any:
     """What the thing, an object or a mapping, has under that name, or None."""
+    if type(thing) is dict:
+        return thing.get(name)
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def whole_reply(completion: object, taken: Iterable[str], who: str) -> Message:
+def whole_reply(completion: object, taken: Iterable[str], who: object) -> Message:
     """The message of a completion. `taken` are the ids of the tool calls that came before."""
     if completion is None or isinstance(completion, str):
         msg = f"{who}: the provider's answer is not a chat completion, but {str(completion)[:200]!r}. Check the base_url."
@@ -45,7 +47,7 @@ def whole_reply(completion: object, taken: Iterable[str], who: str) -> Message:
 class ReplyInPieces:
     """Puts the chunks of a streamed completion together."""
 
-    def __init__(self, taken: Iterable[str], who: str) -> None:
+    def __init__(self, taken: Iterable[str], who: object) -> None:
         self._who = who
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -58,6 +60,10 @@ class ReplyInPieces:
 
     def add(self, chunk: object) -> MessageDelta | None:
         """What the chunk adds to the message, if it adds anything to show."""
+        text = _only_text(chunk)
+        if text:
+            self._content.append(text)
+            return MessageDelta(text)
         self._usage = _usage(pick(chunk, "usage"), self._usage)
         choices = pick(chunk, "choices") or ()
         if not choices:
@@ -94,7 +100,22 @@ class ReplyInPieces:
         return self._calls.add(index if isinstance(index, int) else None, pick(call, "id") or "", name, arguments)
 
 
-def checked(message: Message, who: str) -> Message:
+def _only_text(chunk: object) -> str | None:
+    """The text in a chunk that has nothing else in it, as nearly all of them are; None for any other."""
+    if type(chunk) is not dict or chunk.get("usage") is not None:
+        return None
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict or choices[0].get("finish_reason") is not None:
+        return None
+    delta = choices[0].get("delta")
+    if type(delta) is not dict:
+        return None
+    text = delta.get("content")
+    # `role` comes with the first piece, with some providers in each.
+    return text if type(text) is str and len(delta) == 1 + ("role" in delta) else None
+
+
+def checked(message: Message, who: object) -> Message:
     """The message, if it says anything."""
     if message.content or message.tool_calls or message.refusal:
         return message

@@ -6,11 +6,12 @@ Owns: the translation of messages, tools and settings. It must never drop what w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Required, cast
+from typing import TYPE_CHECKING, Final, Required, cast
 
-from ..data.chat import Message, Part, TextPart
+from ..data.chat import Message, Part, TextPart, WrittenSlot
 from .openai_parts import PLAIN_CHOICES, SharedArguments, add_shared, chat_part, is_strict
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec
+from .wire.body import encode, written
 
 if TYPE_CHECKING:
     from openai.types.chat import (
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
     from openai.types.shared import ReasoningEffort
     from openai.types.shared_params import FunctionDefinition, ResponseFormatJSONSchema
 
-__all__ = ["ChatArguments", "chat_request"]
+__all__ = ["ChatArguments", "ChatOptions", "chat_items", "chat_options", "chat_request"]
+
+_CHAT: Final = WrittenSlot("chat")
 
 
-class ChatArguments(SharedArguments, total=False):
-    """The arguments of `chat.completions.create`."""
+class ChatOptions(SharedArguments, total=False):
+    """The arguments of `chat.completions.create`, but the messages."""
 
     model: Required[str]
-    messages: Required[list[ChatCompletionMessageParam]]
     seed: int | None
     stop: str | list[str] | None
     presence_penalty: float | None
@@ -45,11 +47,21 @@ class ChatArguments(SharedArguments, total=False):
     stream_options: ChatCompletionStreamOptionsParam
 
 
+class ChatArguments(ChatOptions, total=False):
+    """The arguments of `chat.completions.create`."""
+
+    messages: Required[list[ChatCompletionMessageParam]]
+
+
 def chat_request(model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool) -> ChatArguments:
     """The arguments for a request. OpenAI's newer models know only `max_completion_tokens`, most other providers only `max_tokens`."""
-    arguments: ChatArguments = {
+    return {**chat_options(model, request, settings, is_openai=is_openai), "messages": _messages(request.messages)}
+
+
+def chat_options(model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool) -> ChatOptions:
+    """The arguments for a request, but its messages."""
+    arguments: ChatOptions = {
         "model": model,
-        "messages": _messages(request.messages),
         "seed": settings.seed,
         "stop": list(settings.stop) if isinstance(settings.stop, tuple) else settings.stop,
         "presence_penalty": settings.presence_penalty,
@@ -72,30 +84,42 @@ def chat_request(model: str, request: ModelRequest, settings: ModelSettings, *, 
         schema = request.output_schema
         strict = schema.strict and is_strict(schema.schema)
         arguments["response_format"] = {"type": "json_schema", "json_schema": {"name": schema.name, "schema": dict(schema.schema), "strict": strict}}
-    return cast("ChatArguments", {name: value for name, value in arguments.items() if value is not None})
+    return cast("ChatOptions", {name: value for name, value in arguments.items() if value is not None})
+
+
+def chat_items(messages: Sequence[Message]) -> list[bytes]:
+    """The messages as JSON, each of them made once in its life."""
+    return [_CHAT.get(one) or written(one, _CHAT, _message) if isinstance(one, Message) else encode(_belonging(one)) for one in _in_order(messages)]
 
 
 def _messages(messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
-    written: list[ChatCompletionMessageParam] = []
+    return [_message(one) if isinstance(one, Message) else _belonging(one) for one in _in_order(messages)]
+
+
+def _in_order(messages: Sequence[Message]) -> Sequence[Message | list[Part]]:
+    """The messages, and behind them the media that have no place where they stand."""
+    if all(type(message.content) is str for message in messages):
+        return messages
+    ordered: list[Message | list[Part]] = []
     moved: list[Part] = []
     for message in messages:
         # Results have to stand right after the calls: what was moved out of them comes after the last.
-        if message.role != "tool":
-            _flush(moved, written)
-        written.append(_message(message))
+        if message.role != "tool" and moved:
+            ordered.append(moved)
+            moved = []
+        ordered.append(message)
         if message.role in {"tool", "assistant", "system"} and not isinstance(message.content, str):
             media = [part for part in message.content if not isinstance(part, TextPart)]
             if media:
                 origin = f"the result of {message.tool_name or 'the tool'}" if message.role == "tool" else f"the {message.role} message above"
                 moved += (TextPart(f"(This belongs to {origin}.)"), *media)
-    _flush(moved, written)
-    return written
-
-
-def _flush(moved: list[Part], written: list[ChatCompletionMessageParam]) -> None:
     if moved:
-        written.append({"role": "user", "content": [chat_part(part) for part in moved]})
-        moved.clear()
+        ordered.append(moved)
+    return ordered
+
+
+def _belonging(moved: Sequence[Part]) -> ChatCompletionMessageParam:
+    return {"role": "user", "content": [chat_part(part) for part in moved]}
 
 
 def _message(message: Message) -> ChatCompletionMessageParam:

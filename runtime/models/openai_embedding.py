@@ -6,11 +6,12 @@ Owns: the protocol, and the call of OpenAI's API, which Ark and most providers s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from ..errors import ModelError, UsageError
 from .openai_errors import model_errors
 from .openai_model import OpenAIModel
+from .wire.client import WireClient
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,6 +35,8 @@ class OpenAIEmbeddingModel(OpenAIModel):
 
     `dimensions`: how long each point is to be, where the model lets that be chosen. Nothing is tried again here.
     """
+
+    _is_wired: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,7 +63,8 @@ class OpenAIEmbeddingModel(OpenAIModel):
             return []
         who = repr(self)
         with model_errors(who):
-            client = await self._get_client()
+            client = await self._get_way()
+            assert not isinstance(client, WireClient)  # it has none
             size = None if self.dimensions is None else {"dimensions": self.dimensions}
             # As numbers: the client would ask for base64, which not all providers that speak this API know of.
             reply = await client.embeddings.create(model=self.model, input=list(texts), encoding_format="float", extra_body=size)

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import email.utils
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from ..clock import HERE
 from ..errors import ModelError, UnderstudyError
+from .wire.protocol import TransportError
 
 __all__ = ["KINDS", "event_error", "model_error", "model_errors"]
 
@@ -85,6 +85,7 @@ _BY_STATUS: Final[Mapping[int, tuple[str, bool]]] = {
 }
 
 _TOO_LONG: Final = ("maximum context length", "context window", "context length", "prompt is too long", "too many tokens")
+_OF_A_HEADER: Final = "Illegal header value"
 _CODES_THAT_SAY_LITTLE: Final = frozenset(("invalid_request_error",))
 _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 
@@ -98,18 +99,23 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-@contextmanager
-def model_errors(who: str) -> Iterator[None]:
-    """Whatever the client raises in here comes out as a `ModelError`, with the client's error as its cause."""
-    try:
-        yield
-    except UnderstudyError:
-        raise
-    except Exception as error:
-        mapped = model_error(error, who)
-        if mapped is None:
-            raise
-        raise mapped from error
+class model_errors:  # noqa: N801 -- a context manager, in the words of `contextlib`
+    """Whatever the client raises in here comes out as a `ModelError`, with the client's error as its cause. `who` says which model it is."""
+
+    __slots__ = ("_who",)
+
+    def __init__(self, who: object) -> None:
+        self._who = who
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, UnderstudyError):
+            return
+        mapped = model_error(error, str(self._who))
+        if mapped is not None:
+            raise mapped from error
 
 
 def model_error(error: Exception, who: str) -> ModelError | None:
@@ -117,6 +123,9 @@ def model_error(error: Exception, who: str) -> ModelError | None:
     names = [cls.__name__ for cls in type(error).__mro__ if cls.__module__.split(".")[0] == "openai" and cls.__name__ in KINDS]
     if names:
         return _of_client(error, KINDS[names[0]], who)
+    if isinstance(error, TransportError):
+        text = "no answer in time" if error.kind == "timeout" else "the connection failed"
+        return ModelError(f"{who}: {text}: {error.name}: {error}", kind=error.kind, retryable=True)
     if isinstance(error, TimeoutError):
         return ModelError(f"{who}: no answer in time.", kind="timeout", retryable=True)
     if any(cls.__name__ == "TimeoutException" for cls in type(error).__mro__):
@@ -128,7 +137,7 @@ def model_error(error: Exception, who: str) -> ModelError | None:
     return None
 
 
-def event_error(error: object, who: str) -> ModelError:
+def event_error(error: object, who: object) -> ModelError:
     """The error that an event of a stream, or a reply that came through, tells of."""
     if isinstance(error, Mapping):
         text, given, kinds = error.get("message"), error.get("code"), (error.get("code"), error.get("type"))
@@ -172,7 +181,10 @@ def _of_client(error: Exception, known: tuple[str, bool], who: str) -> ModelErro
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = str(error)
+    if _OF_A_HEADER in text:  # what follows may be the key
+        text = f"{_OF_A_HEADER}. Check the key: api_key=, or OPENAI_API_KEY; and default_headers="
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,6 +1,6 @@
-"""What the two models of OpenAI's APIs have in common: how they are made, and their client.
+"""What the two models of OpenAI's APIs have in common: how they are made, and how their requests go out.
 
-Owns: the checks of the constructor, and the client. `openai` is imported when a client is first needed, never before.
+Owns: the checks of the constructor, the client, and the wire that is used without one. What either needs is imported when a model is first asked, never before.
 """
 
 from __future__ import annotations
@@ -11,35 +11,56 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Final, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack
 from urllib.parse import urlsplit
 
-from ..errors import UsageError
-from .loop_clients import LoopClients
+from ..errors import ModelError, UsageError
+from .openai_errors import model_errors
 from .protocol import ModelSettings, SettingsFields, settings_of
+from .wire.body import Bodies
+from .wire.client import WireClient
+from .wire.header_values import check_headers
+from .wire.loop_clients import LoopClients
+from .wire.options import ApiKey, ClientOptions
+from .wire.protocol import MOST_BYTES
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+    from .wire.opening import WireMaker
+
 __all__ = ["OpenAIModel"]
 
+_OPENING: Final = f"{__package__}.wire.opening"
 _SETTINGS: Final = tuple(field.name for field in fields(ModelSettings))
 
 
 class OpenAIModel:
     """The base of `OpenAIChatModel` and `OpenAIResponsesModel`; it asks nothing by itself."""
 
+    _is_wired: ClassVar[bool] = True
+    """Whether its requests go over the wire, where no client is given."""
+    _items: ClassVar[str] = ""
+    """What its API calls the messages."""
+
     def __init__(
         self,
         model: str | None = None,
         *,
-        api_key: str | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         client: AsyncOpenAI | None = None,
         azure: bool = False,
         api_version: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        default_query: Mapping[str, object] | None = None,
+        max_connections: int | None = None,
+        max_reply_bytes: int = MOST_BYTES,
         **settings: Unpack[SettingsFields],
     ) -> None:
         name = type(self).__name__
@@ -51,12 +72,22 @@ class OpenAIModel:
         if unknown:
             msg = f"{name}: unknown setting {', '.join(unknown)}. Known are {', '.join(_SETTINGS)}; what else the provider takes goes into extra={{...}}."
             raise UsageError(msg)
+        own = {"organization": organization, "project": project, "default_headers": default_headers, "default_query": default_query}
         if client is not None and (api_key is not None or base_url is not None or azure or api_version is not None):
             msg = f"{name}: client= brings its own key and address; leave out api_key=, base_url=, azure= and api_version=."
             raise UsageError(msg)
+        given = [f"{key}=" for key, value in (*own.items(), ("max_connections", max_connections)) if value is not None]
+        if client is not None and given:
+            msg = f"{name}: client= brings its own connections and headers; leave out {', '.join(given)}."
+            raise UsageError(msg)
+        for key, value in (("max_connections", max_connections), ("max_reply_bytes", max_reply_bytes)):
+            if value is not None and not (isinstance(value, int) and value > 0):
+                msg = f"{name}: {key}={value!r}: give a positive number."
+                raise UsageError(msg)
         if api_version is not None and not azure:
             msg = f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave it out."
             raise UsageError(msg)
+        _check_address(name, base_url)
         self.model = model
         self.settings = settings_of(settings)
         self._api_key = api_key
@@ -64,9 +95,13 @@ class OpenAIModel:
         self._azure = azure
         self._api_version = api_version
         self._client = client
+        _check_own_headers(name, default_headers)
+        self._own = {key: value for key, value in own.items() if value is not None}
+        self._limits = (max_connections, max_reply_bytes)
         if client is None:
             self._check_access(name)
-        self._clients: LoopClients[AsyncOpenAI] = LoopClients(self._maker())
+        self._bodies = Bodies(self._items)
+        self._clients: LoopClients[AsyncOpenAI | WireClient] = LoopClients(self._maker())
 
     def __repr__(self) -> str:
         address = f", base_url={_without_secrets(self._base_url)!r}" if self._base_url else ""
@@ -76,12 +111,22 @@ class OpenAIModel:
         """Close the connections of this model on the running loop. It may be used again. A client that was passed in is left alone."""
         await self._clients.aclose()
 
-    async def _get_client(self) -> AsyncOpenAI:
+    async def _get_way(self) -> AsyncOpenAI | WireClient:
+        """What the next request goes through: the client that was given, or what this model has made for the running loop."""
         if self._client is not None:
             return self._client
-        if not hasattr(sys.modules.get("openai"), "AsyncOpenAI"):
-            await _import_client()
-        return await self._clients.get()
+        way = self._clients.here()
+        if way is not None:
+            return way
+        with model_errors(self):
+            if _OPENING not in sys.modules or not hasattr(sys.modules.get("openai"), "AsyncOpenAI"):
+                await _import_them()
+            return await self._clients.get()
+
+    @staticmethod
+    async def _least(model: str, client: AsyncOpenAI) -> object:
+        """Make the least request that there is, for the sake of its address and headers."""
+        raise NotImplementedError
 
     def _check_access(self, name: str) -> None:
         keys = ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN") if self._azure else ("OPENAI_API_KEY",)
@@ -97,32 +142,49 @@ class OpenAIModel:
             msg = f"{name}: no API version: pass api_version= or set OPENAI_API_VERSION."
             raise UsageError(msg)
 
-    def _maker(self) -> Callable[[], AsyncOpenAI]:
-        """A function that makes a client. It does not hold the model, so that a model that is no longer used is freed at once."""
-        key, base_url, azure, version = self._api_key, self._base_url, self._azure, self._api_version
+    def _options(self) -> ClientOptions:
+        return ClientOptions(self._api_key, self._base_url, self._azure, self._api_version, self._own)
 
-        def make() -> AsyncOpenAI:
+    def _maker(self) -> Callable[[], AsyncOpenAI | WireClient]:
+        """A function that makes a client. It does not hold the model, so that a model that is no longer used is freed at once."""
+        options = self._options()
+        limits, who, is_wired, ask = self._limits, repr(self), self._is_wired, partial(type(self)._least, self.model)
+        makers: list[WireMaker] = []
+
+        def make() -> AsyncOpenAI | WireClient:
             import openai  # noqa: PLC0415 -- takes most of a second, and only who asks a model needs it
 
-            # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
-            http = openai.DefaultAsyncHttpxClient()
-            if not azure:
-                return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, http_client=http)
-            own_key = key
-            if key is None and "AZURE_OPENAI_API_KEY" not in os.environ and "AZURE_OPENAI_AD_TOKEN" not in os.environ:
-                own_key = os.environ.get("OPENAI_API_KEY")
-            if base_url is None:
-                return openai.AsyncAzureOpenAI(api_version=version, api_key=own_key, max_retries=0, http_client=http)
-            # With the plain address of the resource the client finds the deployment by the model's name; a longer one is taken as it is.
-            if urlsplit(base_url).path.strip("/"):
-                return openai.AsyncAzureOpenAI(base_url=base_url, api_version=version, api_key=own_key, max_retries=0, http_client=http)
-            return openai.AsyncAzureOpenAI(azure_endpoint=base_url, api_version=version, api_key=own_key, max_retries=0, http_client=http)
+            from .wire.environment import environment_proxy, is_supported  # noqa: PLC0415 -- as above
+            from .wire.opening import WireMaker  # noqa: PLC0415
+
+            options.check(who)
+            if not is_wired or not is_supported(environment_proxy(options.address)):
+                # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
+                return options.client(openai.DefaultAsyncHttpxClient())
+            if not makers:
+                makers.append(WireMaker(options, *limits))
+            return makers[0].make(who, ask)
 
         return make
 
 
-async def _import_client() -> None:
-    """Import the client in a thread of its own: it takes half a second, for which nobody else on the loop should have to wait."""
+def _check_address(name: str, base_url: str | None) -> None:
+    try:
+        urlsplit(base_url or "")
+    except ValueError as problem:
+        msg = f"{name}: base_url= is no address: {problem}. Give one such as 'https://api.openai.com/v1'."
+        raise UsageError(msg) from None  # what it says is not shown: it may have a password in it
+
+
+def _check_own_headers(name: str, headers: Mapping[str, str] | None) -> None:
+    try:
+        check_headers(name, headers or {})
+    except ModelError as problem:
+        raise UsageError(str(problem)) from None
+
+
+async def _import_them() -> None:
+    """Import the client and the wire in a thread of their own: that takes half a second, for which nobody else on the loop should have to wait."""
     loop = asyncio.get_running_loop()
     imported: asyncio.Future[BaseException | None] = loop.create_future()
 
@@ -134,6 +196,7 @@ async def _import_client() -> None:
         problem: BaseException | None = None
         try:
             importlib.import_module("openai")
+            importlib.import_module(_OPENING)
         except BaseException as error:  # noqa: BLE001 -- it is raised where the client is needed
             problem = error
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile

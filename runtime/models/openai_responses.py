@@ -5,9 +5,9 @@ Owns: the call, and the reading of its events. Each call is whole by itself: not
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from ..data.chat import Message, MessageDelta
 from ..errors import ModelError
@@ -16,9 +16,14 @@ from .openai_errors import event_error, model_errors
 from .openai_events import read
 from .openai_model import OpenAIModel
 from .openai_responses_reply import response_message
-from .openai_responses_request import ResponsesArguments, responses_request
+from .openai_responses_request import ResponsesArguments, responses_items, responses_options, responses_request
 from .protocol import ModelRequest, StreamItem
 from .tool_call_deltas import ToolCallMerger
+from .wire.body import Rest
+from .wire.client import WireClient
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 __all__ = ["OpenAIResponsesModel"]
 
@@ -30,38 +35,64 @@ _REASONING: Final = frozenset(("response.reasoning_summary_text.delta", "respons
 class OpenAIResponsesModel(OpenAIModel):
     """A model behind OpenAI's Responses API. Its arguments are those of `OpenAIChatModel`; `seed`, `stop` and the penalties are unknown to this API."""
 
+    _items: ClassVar = "input"
+
     async def generate(self, request: ModelRequest) -> Message:
-        who = repr(self)
-        with model_errors(who):
-            client = await self._get_client()
-            response = await client.responses.create(**self._arguments(request))
-        return response_message(response, _taken(request), who)
+        way = await self._get_way()
+        if isinstance(way, WireClient):
+            response = await way.whole(*self._body(request, stream=False))
+        else:
+            with model_errors(self):
+                response = await way.responses.create(**self._arguments(request))
+        return response_message(response, _taken(request), self)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        who = repr(self)
-        with model_errors(who):
-            client = await self._get_client()
-            events = await client.responses.create(**self._arguments(request), stream=True)
+        way = await self._get_way()
+        if isinstance(way, WireClient):
+            batches = way.batches(*self._body(request, stream=True))
+        else:
+            with model_errors(self):
+                batches = read(await way.responses.create(**self._arguments(request), stream=True), self)
         pieces = ToolCallMerger(_taken(request))
         last: object = None
-        async with aclosing(read(events, who)) as items:
-            async for event in items:
-                kind = pick(event, "type") or ""
-                if kind in _LAST:
-                    last = pick(event, "response")
-                elif kind == "error":
-                    raise event_error(event, who)
-                else:
-                    delta = _delta(kind, event, pieces)
-                    if delta is not None:
+        async with aclosing(batches):
+            async for batch in batches:
+                for event in batch:
+                    kind = pick(event, "type") or ""
+                    if kind in _LAST:
+                        last = pick(event, "response")
+                    elif kind == "error":
+                        raise event_error(event, self)
+                    elif (delta := _delta(kind, event, pieces)) is not None:
                         yield delta
         if last is None:
-            msg = f"{who}: the stream was cut off before the reply was complete."
+            msg = f"{self!r}: the stream was cut off before the reply was complete."
             raise ModelError(msg, kind="connection", retryable=True)
-        yield response_message(last, _taken(request), who, pieces.calls())
+        yield response_message(last, _taken(request), self, pieces.calls())
 
     def _arguments(self, request: ModelRequest) -> ResponsesArguments:
         return responses_request(self.model, request, self.settings.merged(request.settings))
+
+    # --- over the wire ---
+
+    @staticmethod
+    async def _least(model: str, client: AsyncOpenAI) -> object:
+        return await client.responses.create(model=model, input=[])
+
+    def _body(self, request: ModelRequest, *, stream: bool) -> tuple[bytes, float | None]:
+        return self._bodies.body(request, self.model, self.settings, self._rest, responses_items, stream=stream)
+
+    def _rest(self, request: ModelRequest, stream: bool) -> Rest:  # noqa: FBT001 -- as `Bodies` calls it
+        """All of a request but its messages."""
+        settings = self.settings.merged(request.settings)
+        arguments: dict[str, object] = {**responses_options(self.model, request, settings)}
+        arguments.pop("timeout", None)
+        extra = arguments.pop("extra_body", None)
+        if stream:
+            arguments["stream"] = True
+        if extra is not None:
+            arguments |= cast("Mapping[str, object]", extra)
+        return Rest(arguments, settings.timeout, items="input")
 
 
 def _delta(kind: str, event: object, pieces: ToolCallMerger) -> MessageDelta | None:
@@ -78,5 +109,5 @@ def _delta(kind: str, event: object, pieces: ToolCallMerger) -> MessageDelta | N
     return None
 
 
-def _taken(request: ModelRequest) -> list[str]:
-    return [call.id for message in request.messages for call in message.tool_calls]
+def _taken(request: ModelRequest) -> Iterator[str]:
+    return (call.id for message in request.messages for call in message.tool_calls)

@@ -19,7 +19,7 @@ __all__ = ["response_message"]
 _REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
-def response_message(response: object, taken: Iterable[str], who: str, shown: tuple[ToolCall, ...] = ()) -> Message:
+def response_message(response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...] = ()) -> Message:
     """The message of a response. The tool calls that a stream has `shown` keep the ids that they were shown under."""
     if response is None or isinstance(response, str):
         msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."

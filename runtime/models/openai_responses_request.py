@@ -8,26 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Required, cast
 
-from ..data.chat import Message, Part, TextPart
+from ..data.chat import Message, Part, TextPart, WrittenSlot
 from ..errors import UsageError
 from .openai_parts import PLAIN_CHOICES, SharedArguments, add_shared, is_strict, responses_part
 from .protocol import ModelRequest, ModelSettings, ToolChoice, ToolSpec
+from .wire.body import written
 
 if TYPE_CHECKING:
     from openai.types.responses import FunctionToolParam, ResponseFunctionCallOutputItemListParam, ResponseInputItemParam, ResponseTextConfigParam
     from openai.types.responses.response_create_params import ToolChoice as ToolChoiceParam
     from openai.types.shared_params import Reasoning
 
-__all__ = ["ResponsesArguments", "responses_request"]
+__all__ = ["ResponsesArguments", "ResponsesOptions", "responses_items", "responses_options", "responses_request"]
+
+_RESPONSES: Final = WrittenSlot("responses")
 
 _UNKNOWN: Final = ("seed", "stop", "presence_penalty", "frequency_penalty")
 
 
-class ResponsesArguments(SharedArguments, total=False):
-    """The arguments of `responses.create`."""
+class ResponsesOptions(SharedArguments, total=False):
+    """The arguments of `responses.create`, but the messages."""
 
     model: Required[str]
-    input: Required[list[ResponseInputItemParam]]
     store: Required[bool]
     max_output_tokens: int | None
     reasoning: Reasoning
@@ -37,15 +39,25 @@ class ResponsesArguments(SharedArguments, total=False):
     text: ResponseTextConfigParam
 
 
+class ResponsesArguments(ResponsesOptions, total=False):
+    """The arguments of `responses.create`."""
+
+    input: Required[list[ResponseInputItemParam]]
+
+
 def responses_request(model: str, request: ModelRequest, settings: ModelSettings) -> ResponsesArguments:
     """The arguments for a request."""
+    return {**responses_options(model, request, settings), "input": [item for message in request.messages for item in _items(message)]}
+
+
+def responses_options(model: str, request: ModelRequest, settings: ModelSettings) -> ResponsesOptions:
+    """The arguments for a request, but its messages."""
     unknown = [name for name in _UNKNOWN if getattr(settings, name) is not None]
     if unknown:
         msg = f"OpenAIResponsesModel({model!r}): the Responses API has no {', '.join(unknown)}; leave it out, or use OpenAIChatModel."
         raise UsageError(msg)
-    arguments: ResponsesArguments = {
+    arguments: ResponsesOptions = {
         "model": model,
-        "input": _items(request.messages),
         "store": False,
         "max_output_tokens": settings.max_tokens,
     }
@@ -63,28 +75,29 @@ def responses_request(model: str, request: ModelRequest, settings: ModelSettings
         schema = request.output_schema
         strict = schema.strict and is_strict(schema.schema)
         arguments["text"] = {"format": {"type": "json_schema", "name": schema.name, "schema": dict(schema.schema), "strict": strict}}
-    return cast("ResponsesArguments", {name: value for name, value in arguments.items() if value is not None})
+    return cast("ResponsesOptions", {name: value for name, value in arguments.items() if value is not None})
 
 
-def _items(messages: Sequence[Message]) -> list[ResponseInputItemParam]:
+def responses_items(messages: Sequence[Message]) -> list[bytes]:
+    """The messages as JSON, each of them made once in its life. One that says nothing leaves nothing."""
+    return [text for message in messages if (text := (_RESPONSES.get(message) or written(message, _RESPONSES, _items))[1:-1])]
+
+
+def _items(message: Message) -> list[ResponseInputItemParam]:
+    if message.role == "user":
+        content = message.content
+        return [{"role": "user", "content": content if isinstance(content, str) else [responses_part(part) for part in content]}]
+    if message.role == "system":
+        return [{"role": "system", "content": message.text}]
+    if message.role == "tool":
+        return [{"type": "function_call_output", "call_id": message.tool_call_id or "", "output": _output(message.content)}]
     items: list[ResponseInputItemParam] = []
-    for message in messages:
-        if message.role == "user":
-            content = message.content
-            items.append({"role": "user", "content": content if isinstance(content, str) else [responses_part(part) for part in content]})
-        elif message.role == "system":
-            items.append({"role": "system", "content": message.text})
-        elif message.role == "tool":
-            items.append({"type": "function_call_output", "call_id": message.tool_call_id or "", "output": _output(message.content)})
-        else:
-            if message.text or message.refusal:
-                items.append({"role": "assistant", "content": message.text or message.refusal or ""})
-            media = [] if isinstance(message.content, str) else [part for part in message.content if not isinstance(part, TextPart)]
-            if media:
-                items.append(
-                    {"role": "user", "content": [responses_part(part) for part in (TextPart("(This belongs to the assistant message above.)"), *media)]}
-                )
-            items.extend({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"} for call in message.tool_calls)
+    if message.text or message.refusal:
+        items.append({"role": "assistant", "content": message.text or message.refusal or ""})
+    media = [] if isinstance(message.content, str) else [part for part in message.content if not isinstance(part, TextPart)]
+    if media:
+        items.append({"role": "user", "content": [responses_part(part) for part in (TextPart("(This belongs to the assistant message above.)"), *media)]})
+    items.extend({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"} for call in message.tool_calls)
     return items
 
 

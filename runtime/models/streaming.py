@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from types import CoroutineType
+from types import AsyncGeneratorType, CoroutineType
 
 from ..data.chat import Message
 from ..errors import UsageError
@@ -32,13 +32,21 @@ def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
     raise UsageError(msg + " Where it calls code that blocks: `return await asyncio.to_thread(...)`.")
 
 
-async def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
     """What the model streams; if it cannot stream, its whole reply as the only item. Closing this closes the model's stream."""
     stream = getattr(model, "stream", None)
     if stream is None:
-        yield await answer_of(model, request)
-        return
+        return _only(model, request)
     items: AsyncIterator[StreamItem] = stream(request)
+    # A generator is closed as this is to be; anything else gets one around it, which every item passes through.
+    return items if type(items) is AsyncGeneratorType else _closed(model, items)
+
+
+async def _only(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    yield await answer_of(model, request)
+
+
+async def _closed(model: ChatModel, items: AsyncIterator[StreamItem]) -> AsyncGenerator[StreamItem, None]:
     if not hasattr(items, "__aiter__"):
         if inspect.iscoroutine(items):
             items.close()

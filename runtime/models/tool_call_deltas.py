@@ -31,7 +31,7 @@ class ToolCallMerger:
     """Takes the pieces in the order in which they come, with the index that the provider gives (None if it gives none)."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+        self._taken = taken  # a set of them as soon as there is a call, which most replies have not
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
 
@@ -40,6 +40,8 @@ class ToolCallMerger:
         call = self._find(index, call_id, name, arguments)
         is_new = call is None
         if call is None:
+            if not isinstance(self._taken, set):
+                self._taken = set(self._taken)
             call = _Open(len(self._calls), call_id, _unique(call_id, self._taken))
             self._calls.append(call)
         if index is not None:
@@ -73,6 +75,9 @@ class ToolCallMerger:
 
 def with_unique_ids(calls: Iterable[tuple[str, str, str]], taken: Iterable[str] = ()) -> tuple[ToolCall, ...]:
     """Whole calls of id, name and arguments, with a new id for each whose own is missing or taken."""
+    calls = list(calls)
+    if not calls:
+        return ()
     known = set(taken)
     return tuple(ToolCall(_unique(call_id, known), name, arguments or "{}") for call_id, name, arguments in calls)
 

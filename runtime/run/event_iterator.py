@@ -52,6 +52,8 @@ class Events:
             try:
                 if self._record.result is not None:
                     more = self._take_rest()
+                elif self._door.is_here and (event := self._record.stream.take_one()) is not None:
+                    return event  # without a turn of the loop, as long as there are any
                 elif self._door.is_here:
                     # One at a time: events that lie here cannot slow the run down.
                     more = await self._take(1)

@@ -7,18 +7,22 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
 from ..agent.tree import Node
-from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
+from ..data.chat import MessageDelta
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
+from ..durability.run_listing import RunEnd
 from ..errors import AgentError, UnderstudyError, text_of
+from .phase import RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -26,7 +30,17 @@ if TYPE_CHECKING:
     from ..agent.run_state import RunState
     from ..durability.persistence import RunPersistence
 
-__all__ = ["EventLog"]
+__all__ = ["EventLog", "HasLog"]
+
+_ENDING: Final = RunPhase.ENDING
+
+
+class HasLog:
+    """What the supervisor of a run is to an agent that streams: there are too many pieces of a message for a message to the actor each."""
+
+    __slots__ = ()
+
+    show_delta = property(attrgetter("_log.show_delta"))
 
 
 class EventLog:
@@ -88,6 +102,20 @@ class EventLog:
         elif dialogue.shown:
             self.record.show(stamped)
         return stamped
+
+    def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
+        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
+        record, state = self.record, self.state
+        stream = record.stream
+        if record.phase >= _ENDING or self.waits or not stream.has_room_for_two or self.context.stopping is not None:
+            return False
+        node = invocation.node
+        if self.persistence is not None or node.agent.on_failure is not None:
+            invocation.remember()
+        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
+            state.seq += 1
+            record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        return True
 
     # --- what waits ---
 
@@ -164,13 +192,13 @@ class EventLog:
         segments = persistence.segments
         return draw(self.state, root, segments.stored, segments.paths, ahead=ahead)
 
-    def kept_outcome(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> bytes | None:
-        """How the run ends, for callers that ask for it later; None if that is not kept."""
-        persistence = self.persistence
-        if persistence is None or not persistence.keeps_outcome:
-            return None
+    def end(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = (), *, packed: bool = True) -> RunEnd:
+        """How the run ends, or why it rests; `packed` for callers that ask for it later, if that is kept."""
+        persistence, result = self.persistence, self.record.make_result(outcome, more)
+        if not packed or persistence is None or not persistence.keeps_outcome:
+            return RunEnd(result, None)
         run = persistence.unfinished
-        return pack_outcome(self.record.make_result(outcome, more), run.agent, run.input, journaled=persistence.journal is not None)
+        return RunEnd(result, pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None))
 
     # --- of no agent in particular ---
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from ..agent.run_messages import CancelMode, CancelRun
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult, RunStatus
 from ..durability.journal import EventReader
@@ -18,11 +19,11 @@ from ..durability.open_mark import read_mark
 from ..durability.recovery import is_beyond_recovery
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key, stuck_key
+from ..durability.wanted import ask_to_stop
 from ..errors import CheckpointError, CheckpointNotFound, RunLost
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from ..agent.run_messages import CancelRun
     from .event_log import EventLog
     from .run_record import RunRecord
 
@@ -37,13 +38,22 @@ _LOOKS_OF_A_SECOND: Final = 20
 class Following:
     """The opening of a run that only looks on: it ends when that run has ended."""
 
-    __slots__ = ("_access", "_after", "_agent_name", "_run_id")
+    __slots__ = ("_access", "_after", "_agent_name", "_asked", "_run_id", "_stop", "_woken")
 
     def __init__(self, access: StoreAccess, agent_name: str, run_id: str, after: int = 0) -> None:
         self._access = access
         self._agent_name = agent_name
         self._run_id = run_id
         self._after = after
+        self._stop: tuple[CancelMode, float | None] | None = None  # whether it is to end, and how
+        self._asked: str | None = None  # the owner that was told so last
+        self._woken: asyncio.Event | None = None
+
+    def stop(self, mode: CancelMode, timeout: float | None) -> None:
+        """Ask the process that has the run to end it. On the loop."""
+        self._stop, self._asked = (mode, timeout), None
+        if self._woken is not None:
+            self._woken.set()
 
     async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
         record = event_log.record
@@ -66,8 +76,21 @@ class Following:
             looks += 1
             if looks % _LOOKS_OF_A_SECOND == 0:
                 await self._look_for_its_process(open_mark)
-            await _pause(system, delay)
+            if self._stop is not None:
+                await self._tell(system, *self._stop)
+            self._woken = asyncio.Event()
+            await _pause(system, delay, self._woken)
             delay = min(2 * delay, _LAST_LOOK)
+
+    async def _tell(self, system: Host, mode: CancelMode, timeout: float | None) -> None:
+        """Tell who works on the run that it is to end; each one once, if it is taken over meanwhile. One that has no process now is told to the next one."""
+        key = open_key(self._agent_name, self._run_id)
+        holder = await self._access.holder(key)
+        if holder is None or holder == self._asked:
+            return
+        self._asked = holder
+        if not leases_of(system).stop_here(self._access, key, CancelRun("cancel() was called by who looks on", mode, timeout)):
+            await ask_to_stop(self._access, holder, key, mode, timeout)
 
     async def _look_for_its_process(self, open_mark: bytes) -> None:
         """Raise, if it is gone, and nobody can go on with the run: where its steps are not kept."""
@@ -109,8 +132,8 @@ async def wait_until_written(system: Host, access: StoreAccess, agent_name: str,
         await _pause(system, _FIRST_LOOK)
 
 
-async def _pause(system: Host, seconds: float) -> None:
-    woken = asyncio.Event()
+async def _pause(system: Host, seconds: float, woken: asyncio.Event | None = None) -> None:
+    woken = woken or asyncio.Event()
     timer = system.clock.call_later(seconds, woken.set)
     try:
         await woken.wait()

@@ -37,7 +37,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.flush()
         if log.persistence is not None:
             unfinished = promise is Promise.UNFINISHED
-            await log.persistence.finish(unfinished=unfinished, outcome=None if unfinished else log.kept_outcome())
+            await log.persistence.finish(unfinished=unfinished, state=log.state, end=None if unfinished else log.end())
     except RunLost as error:
         logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
         if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":

@@ -62,6 +62,7 @@ class Beginning:
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return True
+        persistence.own.when_asked(stop)
         return await persistence.begin(event_log.state, system, partial(stop, LOST))
 
 
@@ -159,6 +160,7 @@ class Resuming:
     async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
         asked = event_log.context.session.to_dict()
+        persistence.own.when_asked(stop)
         image, self._image = self._image, None
         if image is None:
             image = await persistence.load(system, partial(stop, LOST))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, get_args
 
 from ..actor.steps import is_about_to_begin
 from ..agent.run_messages import CancelMode, CancelRun
@@ -71,6 +71,7 @@ class Run:
     __slots__ = (
         "__weakref__",
         "_context",
+        "_forward",
         "_iterated",
         "_launcher",
         "_on_leave",
@@ -91,6 +92,7 @@ class Run:
         self._plan: Plan | None = plan  # None when it has been launched: then it keeps nothing of the run alive but the record
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
         self._supervisor: LoopCell | None = None
+        self._forward: Callable[[CancelMode, float | None], object] | None = None  # takes cancel() to the process that has the run
         self._iterated = False
 
     def __repr__(self) -> str:
@@ -223,8 +225,16 @@ class Run:
         if timeout is not None and not timeout >= 0:
             msg = f"cancel(timeout={timeout!r}): give a number of seconds, 0 or more, or None."
             raise UsageError(msg, run=self.id)
-        self._started().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
+        if self._forward is not None:
+            self._started().on_loop(self._forward, mode, timeout)
+        else:
+            self._started().on_loop(self._cancel_here, "cancel() was called", mode, timeout)
         return CancelHandle(self)
+
+    def forward_cancel(self, forward: Callable[[CancelMode, float | None], object]) -> Self:
+        """It only looks on: `cancel()` calls that, on the loop, and the run is looked at until it has ended."""
+        self._forward = forward
+        return self
 
     def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
         request_stop(self._supervisor, self._record, CancelRun(reason, mode, timeout))

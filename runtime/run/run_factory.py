@@ -58,6 +58,8 @@ class RunSettings(NamedTuple):
     """Of the program, for the marks of its runs."""
     history: HistoryPolicy | HistoryRewriter | None
     """Of the agents that have none of their own."""
+    coalesce_deltas: bool = True
+    """Whether pieces of one message go together to a consumer that is slow."""
 
 
 class RunFactory:
@@ -83,7 +85,9 @@ class RunFactory:
         context.context = users
         return context
 
-    def unfinished(self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None) -> UnfinishedRun:
+    def unfinished(
+        self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> UnfinishedRun:
         """The run as its mark in the store will have it."""
         settings = self.settings
         return UnfinishedRun(
@@ -95,6 +99,7 @@ class RunFactory:
             settings.version,
             keep=keep,
             input=input_mark,
+            labels=labels or {},
         )
 
     def make(
@@ -114,6 +119,8 @@ class RunFactory:
             context.session.guard(check_values)
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
+        if not self.settings.coalesce_deltas:
+            record.stream.keep_apart()
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)

@@ -5,13 +5,14 @@ Owns: the names and types of what `Runner.run` takes beside the messages. It mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypedDict
 
 from ..agent.options import OptionsLike
+from ..data.chat import Message
 from ..durability.open_mark import UnfinishedRun
 
-__all__ = ["RunOptions", "SearchOptions", "TurnOptions"]
+__all__ = ["Given", "RunOptions", "SearchOptions", "TurnOptions"]
 
 
 class TurnOptions(TypedDict, total=False):
@@ -24,6 +25,7 @@ class TurnOptions(TypedDict, total=False):
     timeout: float | None
     run_id: str | None
     detached: bool
+    labels: Mapping[str, str] | None
     context: object
 
 
@@ -40,3 +42,15 @@ class SearchOptions(TypedDict, total=False):
     limit: int | None
     concurrency: int | None
     where: Callable[[UnfinishedRun], bool] | None
+
+
+class Given(NamedTuple):
+    """What a run is begun with."""
+
+    messages: str | Message | Sequence[Message]
+    checkpoint_id: str | None
+    streaming: bool | None
+    timeout: float | None
+    is_named: bool
+    detached: bool
+    labels: Mapping[str, str]

@@ -149,8 +149,9 @@ class RunRecord:
                 callback()
             except Exception:  # noqa: BLE001 -- all the others wait for the end, too
                 logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
-        for future in self._awaiting:
-            if not future.done():
+        awaiting, self._awaiting = self._awaiting, ()
+        for future in awaiting:
+            if not future.done() and not future.get_loop().is_closed():
                 future.set_result(None)
 
     def make_result(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> RunResult:

@@ -39,7 +39,7 @@ from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
-from .event_log import EventLog
+from .event_log import EventLog, HasLog
 from .last_words import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
@@ -57,7 +57,7 @@ _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
 
-class RunSupervisor(InnerActor):
+class RunSupervisor(HasLog, InnerActor):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
@@ -290,8 +290,8 @@ class RunSupervisor(InnerActor):
         stamped, contexts = self._log.stamped_deferred()
         ahead = len(stamped)
         try:
-            kept = self._log.kept_outcome(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, outcome=kept)
+            end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
+            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
         except RunLost as error:
             self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
@@ -373,7 +373,7 @@ class RunSupervisor(InnerActor):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            await persistence.save(self._log.state, kind, cut.image, ahead=1)
+            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)

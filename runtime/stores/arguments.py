@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import UsageError
+from .run_entries import DropEntry, RunEntry, entry_size
 from .writes import Append, Expect, Put, Remove, Write
 
 __all__ = ["LONGEST_KEY", "checked_writes", "count", "key_bytes", "limit_of", "owner_name", "record_list", "span", "text", "time_to_live", "value_bytes"]
@@ -98,7 +99,7 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
     for index, write in enumerate(writes):
         kind = type(write)
         if kind not in _WRITES:
-            msg = f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append or Expect."
+            msg = f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, Expect, RunEntry or DropEntry."
             raise UsageError(msg)
         if type(write.key) is not str or not 0 < len(write.key) <= _SURELY_SHORT:
             key_bytes(call, write.key, name=f"writes[{index}].key")
@@ -107,6 +108,10 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
                 size += len(record if type(record) is bytes else value_bytes(call, record, name=f"writes[{index}].records"))
             if type(write.after) is not int or not 0 <= write.after <= _MOST:
                 count(call, write.after)
+        elif type(write) is RunEntry:
+            size += entry_size(call, write)
+            if write.seconds is not None:
+                span(call, write.seconds, name=f"writes[{index}].seconds")
         elif type(write) is Put:
             size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))
             if write.seconds is not None:
@@ -117,4 +122,4 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
 
 
 _SURELY_SHORT: Final = LONGEST_KEY // 4  # characters, each of which has four bytes at most
-_WRITES: Final = (Put, Remove, Append, Expect)
+_WRITES: Final = frozenset((Put, Remove, Append, Expect, RunEntry, DropEntry))

@@ -17,6 +17,8 @@ from typing import Self
 from ..clock import boottime
 from ..errors import UsageError, WriteRefused
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, time_to_live, value_bytes
+from .memory_entries import MemoryEntries
+from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["MemoryStore"]
@@ -60,6 +62,7 @@ class MemoryStore:
         self._short: dict[str, _Entry] = {}  # those that were given a time of their own
         self._owners: dict[str, float] = {}  # until when each is alive
         self._claims: dict[str, _Holding] = {}
+        self._runs = MemoryEntries()
         self._epoch = 0
         self._closed = False
         # One for each process: what another thread held when this process was forked is never released here.
@@ -196,6 +199,7 @@ class MemoryStore:
             span("MemoryStore.prune", older_than, name="older_than", zero=True)
         with self._lock("prune"):
             now = self._time()
+            self._runs.prune(now, older_than)
             gone: set[str] = set()
             for key, entry in list(self._entries.items()):
                 if entry.expires <= now or (older_than is not None and entry.written <= now - older_than):
@@ -208,6 +212,16 @@ class MemoryStore:
                 gone.add(key)
             return len(gone)
 
+    async def run_entry(self, run_id: str) -> RunEntry | None:
+        key_bytes("MemoryStore.run_entry", run_id)
+        with self._lock("run_entry"):
+            return self._runs.find(run_id, self._time())
+
+    async def run_entries(self, query: RunQuery) -> list[RunEntry]:
+        checked_query("MemoryStore.run_entries", query)
+        with self._lock("run_entries"):
+            return self._runs.list(query, self._time())
+
     async def aclose(self) -> None:
         self.close()
 
@@ -216,6 +230,7 @@ class MemoryStore:
         if not self._closed:
             with self._lock("close"):
                 self._closed = True
+                self._runs.clear()
                 for table in (self._entries, self._short, self._owners, self._claims):
                     table.clear()
 
@@ -270,6 +285,10 @@ class MemoryStore:
                     self._short[write.key] = entry
             elif type(write) is Remove:
                 self._forget(write.key)
+            elif type(write) is RunEntry:
+                self._runs.put(write, self._time(), self._ttl)
+            elif type(write) is DropEntry:
+                self._runs.drop(write.key)
 
     def _under(self, prefix: str) -> list[str]:
         """The keys that begin so. Looked at one by one: where some have a time of their own, they are not in the order in which they expire."""

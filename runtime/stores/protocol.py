@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, runtime_checkable
 
+from .run_entries import RunEntry, RunQuery
 from .writes import Claim, Ending, Write
 
-__all__ = ["JournalStore", "Store"]
+__all__ = ["JournalStore", "ListsRuns", "Store"]
 
 
 @runtime_checkable
@@ -102,3 +103,18 @@ class JournalStore(Store, Protocol):
 
     async def aclose(self) -> None:
         """Do what has been asked for, and let go of the backend. Afterwards the store cannot be used any more."""
+
+
+@runtime_checkable
+class ListsRuns(Protocol):
+    """What a `JournalStore` may have besides: a list of the runs that it keeps, for `Runner.runs()`.
+
+    To one that has both methods, `claim` and `commit` are given `RunEntry` and `DropEntry`, too, which it writes in the same step as all others.
+    """
+
+    async def run_entry(self, run_id: str) -> RunEntry | None:
+        """What is listed of that run."""
+
+    async def run_entries(self, query: RunQuery) -> list[RunEntry]:
+        """The entries that are wanted, the newest first. Of 1,000,000, a hundred are to come at once: it has indexes for what may be asked."""
+        ...

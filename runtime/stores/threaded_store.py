@@ -9,14 +9,15 @@ import os
 import weakref
 from collections.abc import Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from ..errors import UsageError
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
+from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
 from .store_thread import Backend, Operation, Worker
-from .writes import Append, Claim, Ending, Expect, Put, Write
+from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
-__all__ = ["DrivenStore", "EncodedWrite"]
+__all__ = ["DrivenStore", "EncodedQuery", "EncodedWrite"]
 
 _SMALL: Final = 64  # bytes that an operation takes beside what is written
 
@@ -106,6 +107,14 @@ class DrivenStore:
         result: int = await self._do(Operation("prune", b"", older_than, size=_SMALL))
         return result
 
+    async def run_entry(self, run_id: str) -> RunEntry | None:
+        found: EncodedEntry | None = await self._do(Operation("run_entry", self._key("run_entry", run_id)))
+        return None if found is None else _decoded(found)
+
+    async def run_entries(self, query: RunQuery) -> list[RunEntry]:
+        found: list[EncodedEntry] = await self._do(Operation("run_entries", b"", _encoded_query(checked_query(f"{self._name}.run_entries", query))))
+        return [_decoded(entry) for entry in found]
+
     async def aclose(self) -> None:
         self._closed = True
         await self._worker().aclose()
@@ -157,12 +166,52 @@ class DrivenStore:
 class EncodedWrite(NamedTuple):
     """One write of a batch, as backends take it."""
 
-    kind: Literal["put", "remove", "append", "expect"]
+    kind: Literal["put", "remove", "append", "expect", "entry", "drop"]
     key: bytes
     value: bytes | None = None
     records: tuple[bytes, ...] = ()
     after: int = 0
     seconds: float | None = None
+    """Of an entry, `records` are agent, session, status and labels, and `after` is when the run was started."""
+
+
+class EncodedQuery(NamedTuple):
+    """A `RunQuery`, as backends take it."""
+
+    statuses: tuple[bytes, ...]
+    agent: bytes | None
+    session: bytes | None
+    labels: tuple[bytes, ...]
+    since: int
+    until: int
+    limit: int
+    after: bytes | None
+
+
+EncodedEntry: TypeAlias = tuple[bytes, bytes, bytes, bytes, int, Sequence[bytes], bytes]
+"""Run, agent, session, status, when it was started, labels, value."""
+
+_FIRST, _LAST = 0, 2**62  # of all times
+
+
+def _encoded_query(query: RunQuery) -> EncodedQuery:
+    since, until = _FIRST if query.since is None else query.since, _LAST if query.until is None else query.until
+    statuses, labels = tuple(map(_bytes, query.statuses)), tuple(map(_bytes, query.labels))
+    agent, session, after = (None if text is None else _bytes(text) for text in (query.agent, query.session, query.after))
+    return EncodedQuery(statuses, agent, session, labels, since, until, query.limit, after)
+
+
+def _decoded(entry: EncodedEntry) -> RunEntry:
+    key, agent, session, status, started, labels, value = entry
+    return RunEntry(_text(key), _text(agent), _text(session), _text(status), started, tuple(map(_text, labels)), bytes(value))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(encoded: bytes) -> str:
+    return encoded.decode("utf-8", "surrogatepass")
 
 
 def _encoded(writes: Sequence[Write]) -> list[EncodedWrite]:
@@ -175,7 +224,12 @@ def _encode(write: Write) -> EncodedWrite:
         return EncodedWrite("append", key, None, tuple(write.records), write.after)
     if type(write) is Put:
         return EncodedWrite("put", key, write.value, (), 0, write.seconds)
-    return EncodedWrite("expect", key, write.value) if type(write) is Expect else EncodedWrite("remove", key)
+    if type(write) is Expect:
+        return EncodedWrite("expect", key, write.value)
+    if type(write) is RunEntry:
+        columns = tuple(map(_bytes, (write.agent, write.session, write.status, *write.labels)))
+        return EncodedWrite("entry", key, write.value, columns, write.started, write.seconds)
+    return EncodedWrite("remove" if type(write) is Remove else "drop", key)
 
 
 def _abandon(worker: Worker, process: int) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..quick_init import quick
+from .run_entries import DropEntry, RunEntry
 
 __all__ = ["Append", "Claim", "Ending", "Expect", "Put", "Remove", "Write"]
 
@@ -68,7 +69,8 @@ class Expect:
     value: bytes | None = None
 
 
-Write: TypeAlias = "Put | Remove | Append | Expect"
+Write: TypeAlias = Put | Remove | Append | Expect | RunEntry | DropEntry
+"""The last two only for a store that lists runs."""
 
 Ending: TypeAlias = Literal["keep", "release", "forget"]
 """What becomes of a claim after a write: it stays; it is left for other owners, with no attempts; there is nothing left to claim."""

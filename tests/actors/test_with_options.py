@@ -116,12 +116,10 @@ def test_a_deterministic_transfer_has_them_for_what_plays():
 
 
 def test_a_clone_by_the_agents_sdk_has_what_was_fixed():
-    model = ScriptedModel(["done"])
-    agent = SdkAgent("A", model=model).with_options(options=ModelOptions(temperature=0.5), history="input_only")
+    agent = SdkAgent("A", model=ScriptedModel(["done"])).with_options(options={"x": 1}, history="input_only")
     clone = agent.clone(name="B")
-    assert clone.history == "input_only"
-    Runner(clone).query("q").result().raise_for_error()
-    assert model.requests[0].settings.temperature == 0.5
+    assert (clone.history, clone.fixed_options) == ("input_only", agent.fixed_options)
+    assert Runner(clone).query("q").result().text == "done"
 
 
 def test_fixed_options_count_when_a_run_is_resumed():

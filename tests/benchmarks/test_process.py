@@ -40,3 +40,11 @@ def test_a_process_that_hangs_is_ended_with_its_children(program, tmp_path):
 
     child = int(born.read_text())
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_bytecode_is_written_by_what_is_measured_whatever_the_machine_is_set_to(program, monkeypatch):
+    """A library that imports while it runs would compile what it imports each time."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert in_process("benchmarks.some", interpreter=program('import sys\nprint("false" if sys.dont_write_bytecode else \'{"written": true}\')\n')) == {
+        "written": True
+    }

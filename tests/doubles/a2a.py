@@ -35,7 +35,7 @@ def scripted(play, **options):
 @contextlib.asynccontextmanager
 async def serving(app, **config):
     """Serve the app, and give its address."""
-    listening = socket.socket()
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as `understudy serve` has it
     listening.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2, lifespan="on", **config))
     task = asyncio.create_task(server.serve(sockets=[listening]))

@@ -194,6 +194,7 @@ class SdkServer:
         """End it, with all connections that are open. Agents that are at work there are lost."""
         if self._thread.is_alive():
             self._server.should_exit = self._server.force_exit = True
+            self.do(self._cut, threading.Event())  # newer Pythons wait for connections that are open
             self._thread.join(20)
 
     def cut(self) -> None:

@@ -1,16 +1,16 @@
 """Stores of which each call is seen before it is made and after it is done; and what a call is about."""
 
 from understudy.runtime import MemoryStore
-from understudy.runtime.stores import Append, Expect, Put, Remove
+from understudy.runtime.stores import Append, DropEntry, Expect, Put, Remove, RunEntry
 
-KINDS = {Append: "append", Put: "put", Remove: "remove", Expect: "expect"}
+KINDS = {Append: "append", Put: "put", Remove: "remove", Expect: "expect", RunEntry: "entry", DropEntry: "drop"}
 CHANGES = ("append", "put", "remove")
 
 
 class Call:
     """One call of a store: its method, and what it is about, as pairs of a word and a key.
 
-    The words are those of the methods; for what it writes, alone or in a claim or commit, "append", "put", "remove" and "expect"; and for a claim that is
+    The words are those of the methods; for what it writes, alone or in a claim or commit, "append", "put", "remove", "expect", and "entry" and "drop" in the list of runs; and for a claim that is
     given up by it "leave".
     """
 

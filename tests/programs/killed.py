@@ -112,7 +112,7 @@ def living(recipe, make_runs):
         await declare_dead(recipe, log)
         async with lethal(getattr(runtime, kind), log)(*args, **kwargs) as store:
             log.write("recorded " + json.dumps(await recorded(store)))
-            runner = Runner(make_play(log.note), store=store, durability="step")
+            runner = Runner(make_play(log.note), store=store, durability="step", keep="unfinished")
             for run in await make_runs(runner):
                 async for event in run:
                     log.write("shown " + json.dumps(told(event)))
@@ -158,7 +158,7 @@ def prepare(recipe):
 
 
 async def warm_up():
-    await Runner(make_play(len), store=runtime.MemoryStore(), durability="step").query("go")
+    await Runner(make_play(len), store=runtime.MemoryStore(), durability="step", keep="unfinished").query("go")
 
 
 def main():

@@ -8,6 +8,7 @@ As a program, it calls the first offered tool once, then says what it was told; 
 import argparse
 import asyncio
 import json
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -76,8 +77,9 @@ def event(value: Any, *, named: bool = False) -> bytes:
 class WireServer:
     """`async with WireServer(script, script, ...) as server`: each request is answered by the next script, or by the last one if that is all there is."""
 
-    def __init__(self, *scripts: Script) -> None:
+    def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None) -> None:
         self._scripts = deque(scripts)
+        self._tls = tls
         self.seen: list[Seen] = []
         self.connections = 0
         self.arrived = asyncio.Event()
@@ -95,11 +97,13 @@ class WireServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
+        while self._tls is not None and any("_accept_connection2" in repr(task.get_coro()) for task in asyncio.all_tasks()):
+            await asyncio.sleep(0)  # a handshake that fails
 
     async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.url = f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}/v1"
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

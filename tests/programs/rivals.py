@@ -37,7 +37,7 @@ async def begin(store, note, number):
     begun = []
     agent = make_agent(begun.append, asks=False, hangs=True)
     async with ActorSystem(lease_seconds=2) as system:
-        runs = [Runner(agent, system=system, store=store, durability="step").query("go") for _ in range(number)]
+        runs = [Runner(agent, system=system, store=store, durability="step", keep="unfinished").query("go") for _ in range(number)]
         while len(begun) < number:
             await asyncio.sleep(0.001)
         print("ready", flush=True)
@@ -57,7 +57,7 @@ async def contend(store, note):
             except CheckpointError as error:
                 said = f"{type(error).__name__}: {error}"
         else:
-            runs = await Runner(make_agent(note, asks=False), store=store, durability="step").recover()
+            runs = await Runner(make_agent(note, asks=False), store=store, durability="step", keep="unfinished").recover()
             said = [(run.id, (await run).status) for run in runs]
         print(json.dumps(said), flush=True)
 

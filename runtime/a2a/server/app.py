@@ -62,6 +62,7 @@ class A2AApp:
         self._starting: asyncio.Lock | None = None
         self._held: Any = None
         self._path = "/" + handler_path.strip("/")
+        self._card_places = {place + known for place in ("", self._path.rstrip("/")) for known in (AGENT_CARD_WELL_KNOWN_PATH, _FORMER_PATH)}
         self._signer = signer_of(settings)
         self._made_at = formatdate(usegmt=True)
         self._cards: dict[tuple[str, bool], Callable[[Request], Awaitable[Response]]] = {}
@@ -122,15 +123,14 @@ class A2AApp:
 
     def _routes(self) -> list[BaseRoute]:
         builder, path = CallContextBuilder(), self._path
-        places = {place + known for place in ("", path.rstrip("/")) for known in (AGENT_CARD_WELL_KNOWN_PATH, _FORMER_PATH)}
-        routes: list[BaseRoute] = [Route(place, self._show_card, methods=["GET"]) for place in sorted(places)]
+        routes: list[BaseRoute] = [Route(place, self._show_card, methods=["GET"]) for place in sorted(self._card_places)]
         for url in {path, path.rstrip("/") + "/"}:
             routes += create_jsonrpc_routes(self.handler, url, builder, enable_v0_3_compat=True)
         rest = create_rest_routes(self.handler, builder, enable_v0_3_compat=True)
         return [*routes, *(rest if path == "/" else [Mount(path, routes=rest)])]
 
     def _is_public(self, path: str) -> bool:
-        return path.endswith((AGENT_CARD_WELL_KNOWN_PATH, _FORMER_PATH))
+        return path in self._card_places
 
     def _is_rpc(self, path: str) -> bool:
         return path.rstrip("/") == self._path.rstrip("/")

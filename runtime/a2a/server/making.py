@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ...stores import Store
     from ..data.stream_events import StreamEvent
     from ..data.task import Task
+    from ..tasks.player import Player
     from ..tasks.task_log import TaskLog
-    from ..tasks.turn import Player
     from .auth import Authenticator
     from .settings import AgentCardSettings
 

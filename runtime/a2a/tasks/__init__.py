@@ -7,7 +7,7 @@
     subscription        one client that looks on; tailing: the same, where another process works on the task
     asks                what a task is asked for
     telling             what an agent's events are to a client; client_messages: what a client says, to an agent
-    agent_player        an agent works on a task; handler_player: functions of the user's own do
+    player              what works on a task: agent_player: an agent; handler_player: functions of the user's own
     turn                from a message to the task's rest: stored, then shown
     task_actor          the actor: what waits, who looks on, which turn is played
     recovery            tasks that a process has left at work

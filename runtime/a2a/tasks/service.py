@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ..data.task import Task
     from ..push.outbox import Outbox
     from .owner import Owner
+    from .player import Player
     from .subscription import Subscription
-    from .turn import Player
 
 __all__ = ["ServiceSettings", "TaskService"]
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _PLAIN_REPLY_SECONDS: Final = 0.1
 """For how long an agent that may answer without a task is waited for, before its client is shown one."""
-_UNARY_SECONDS: Final = 0.02
+_UNARY_SECONDS: Final = 0.05
 """For how long a task is in no store whose client waits for its rest: one that takes less is written once."""
 
 
@@ -175,8 +175,9 @@ class TaskService:
         """The task as it is at this moment, where it is worked on here: pieces of artifacts are in the store a little later."""
         door = self._doors.get(log.task.id)
         actor = None if door is None else door.cell.actor
-        if isinstance(actor, TaskActor) and actor.log is not None and actor.log.number >= log.number and actor.log.is_stored:
-            return actor.log.snapshot()
+        current = actor.current if isinstance(actor, TaskActor) else None
+        if current is not None and current.number >= log.number and current.is_stored:
+            return current.snapshot()
         return log.task
 
     def unfollow(self, task_id: str, shows: Subscription) -> None:

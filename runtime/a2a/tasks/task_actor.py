@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
@@ -47,19 +48,33 @@ class TaskActor(Actor):
         self._playing: asyncio.Task[End] | None = None
         self._cancels: list[Cancel] = []
 
-    async def on_receive(self, message: object) -> None:
+    def on_receive(self, message: object) -> Coroutine[Any, Any, None] | None:
+        if self.log is None:
+            return self._read_first(message)
+        self._handle(message)
+        return None
+
+    async def _read_first(self, message: object) -> None:
+        try:
+            self.log = await self._service.load(self._task_id)
+        except BaseException:
+            _refuse(message, InternalError())
+            self._service.taken(self._task_id)
+            self._rest()
+            raise
+        self._handle(message)
+
+    def _handle(self, message: object) -> None:
         try:
             if isinstance(message, TurnOver):
                 self._turn_over()
             else:
-                await self._asked(message)
+                self._asked(message)
         finally:
             self._service.taken(self._task_id)
             self._rest()
 
-    async def _asked(self, message: object) -> None:
-        if self.log is None:
-            self.log = await self._service.load(self._task_id)
+    def _asked(self, message: object) -> None:
         if self.log is None:
             _refuse(message, TaskNotFoundError())
             return
@@ -71,9 +86,14 @@ class TaskActor(Actor):
                 self._waiting.append(message)
                 self._play_next()
             case Follow():
-                self._follow(message, self.log)
+                self._follow(message, self.current or self.log)
             case Cancel():
-                self._cancel(message, self.log)
+                self._cancel(message, self.current or self.log)
+
+    @property
+    def current(self) -> TaskLog | None:
+        """The task as it is now: while a turn is played, that has read it again."""
+        return self.log if self._turn is None else self._turn.log
 
     # --- turns ---
 
@@ -83,9 +103,6 @@ class TaskActor(Actor):
         ask, log, service = self._waiting.popleft(), self.log, self._service
         assert log is not None
         turn = self._turn = Turn(service, log, ask, self._looked_on)
-        if isinstance(ask, Say) and ask.shows is not None and log.is_stored:
-            ask.shows.put(log.snapshot())
-            self._looked_on[ask.shows] = ask.extensions
         player = service.player_for(log, ask)
         self._playing = service.run_task(turn.play(player), f"task {self._task_id}")
         self._playing.add_done_callback(self._played)

@@ -7,7 +7,7 @@ is in no store. What plays is a `Player`; it must never touch the task but throu
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, InternalError, UnsupportedOperationError
@@ -26,26 +26,17 @@ if TYPE_CHECKING:
 
     from google.protobuf.struct_pb2 import Struct
 
+    from .player import Player
     from .service import TaskService
     from .subscription import Shown, Subscription
     from .task_log import TaskLog, Update
 
-__all__ = ["CANCEL_SECONDS", "FAILED", "RESTARTED", "Player", "Turn"]
+__all__ = ["CANCEL_SECONDS", "FAILED", "RESTARTED", "Turn"]
 
 FAILED: Final = "The agent has failed."
 RESTARTED: Final = "server restarted"
 CANCEL_SECONDS: Final = 10.0
 """How long a cancelled task may take to stop, before it counts as canceled all the same."""
-
-
-class Player(Protocol):
-    """What works on a task."""
-
-    async def play(self, turn: Turn) -> End:
-        """Work on it, and say how that has ended."""
-
-    def cancel(self) -> None:
-        """End it as soon as possible: `play` returns then."""
 
 
 class Turn:
@@ -54,6 +45,7 @@ class Turn:
     __slots__ = (
         "_exposing",
         "_held",
+        "_is_cut_off",
         "_lease",
         "_lock",
         "_looked_on",
@@ -84,7 +76,8 @@ class Turn:
         self._timer: asyncio.TimerHandle | None = None
         self._exposing: asyncio.Task[None] | None = None
         self._pieces_at = 0.0
-        self._playing: asyncio.Task[End] | None = None
+        self._playing: asyncio.Task[Any] | None = None
+        self._is_cut_off = False
 
     @property
     def message(self) -> pb.Message:
@@ -119,23 +112,28 @@ class Turn:
         return await self._finish(await self._played(player))
 
     async def _played(self, player: Player) -> End:
-        """Let it be played. Who is cancelled and does not stop is left behind."""
-        playing = self._playing = self.service.run_task(player.play(self), f"task {self.log.task.id} is played")
+        """Let it be played. Who is cancelled and does not stop is cut off."""
+        self._playing = playing = asyncio.current_task()
+        assert playing is not None
         try:
-            await asyncio.wait((playing,))
-            if playing.cancelled() and self.is_canceled:
+            return await player.play(self)
+        except asyncio.CancelledError:
+            if self._is_cut_off and playing.uncancel() == 0:
                 return End(pb.TASK_STATE_CANCELED)
-            return playing.result()
-        except (asyncio.CancelledError, RunLost):
-            playing.cancel()
+            await self._stop_timer()
+            raise
+        except RunLost:
             await self._stop_timer()
             raise
         except Exception as error:  # noqa: BLE001 -- whatever an agent raises, its task has failed
             return End(pb.TASK_STATE_FAILED, error=error)
+        finally:
+            self._playing = None
 
     def give_up(self) -> None:
         """It was cancelled, and has not ended in time."""
         if self._playing is not None:
+            self._is_cut_off = True
             self._playing.cancel()
 
     @property
@@ -151,12 +149,17 @@ class Turn:
             if log.is_terminal:
                 msg = f"Task {log.task.id} has ended: {pb.TaskState.Name(log.task.status.state)}. Send a message without a taskId."
                 raise UnsupportedOperationError(msg)
+            if ask.shows is not None and log.is_stored:
+                ask.shows.put(log.snapshot())
+                self._looked_on[ask.shows] = ask.extensions
             log.said(ask.message)
             if not log.is_stored:
                 log.submitted(service.now())
             await self._change(log.status(pb.TASK_STATE_WORKING, service.now()))
             if not log.is_stored:
                 await self._show_in_time(ask)
+            elif ask.at_once:
+                ask.settle(log.snapshot())
 
     async def _take_turn(self) -> None:
         """Wait until no other process works on the task, and see what it is then."""

@@ -1,5 +1,6 @@
 """The store in a PostgreSQL.
 
+    entries     the list of runs
     tables      what is in it
     functions   what runs inside of it
     arrays      how lists stand on the line

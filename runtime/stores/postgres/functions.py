@@ -75,7 +75,7 @@ BEGIN
     refused := 0;
     made := false;
     FOR w IN w_first .. w_last LOOP
-        CONTINUE WHEN w_kinds[w] = 'put' OR w_kinds[w] = 'remove' OR (w_kinds[w] = 'append' AND w_afters[w] < 0);
+        CONTINUE WHEN w_kinds[w] IN ('put', 'remove', 'entry', 'drop') OR (w_kinds[w] = 'append' AND w_afters[w] < 0);
         LOOP
             SELECT e.records, e.expires, e.value IS NOT DISTINCT FROM w_values[w] INTO held, ends, same FROM {entries} AS e WHERE e.key = w_keys[w] FOR UPDATE;
             there := FOUND AND (ends IS NULL OR ends > moment);
@@ -99,8 +99,8 @@ END {tag}"""
 
 # Does some writes of a batch. Returns how many records the journal of the last append holds now.
 _WRITE: Final = """CREATE OR REPLACE FUNCTION {write}(
-    w_first bigint, w_last bigint, w_kinds text[], w_keys bytea[], w_values bytea[], w_spans bigint[], w_lasts bigint[], w_records bytea[],
-    ttl float8, moment timestamptz, OUT size bigint
+    w_first bigint, w_last bigint, w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[],
+    w_records bytea[], ttl float8, moment timestamptz, OUT size bigint
 ) LANGUAGE plpgsql AS {tag}
 DECLARE
     into_entry bigint;
@@ -127,6 +127,12 @@ BEGIN
                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, written = excluded.written, expires = excluded.expires;
         ELSIF w_kinds[w] = 'remove' THEN
             DELETE FROM {entries} AS e WHERE e.key = w_keys[w];
+        ELSIF w_kinds[w] = 'entry' THEN
+            r_first := CASE WHEN w = 1 THEN 1 ELSE w_lasts[w - 1] + 1 END;
+            PERFORM {list_run}(w_keys[w], w_records[r_first], w_records[r_first + 1], w_records[r_first + 2], w_afters[w],
+                w_records[r_first + 3 : w_lasts[w]], w_values[w], later, moment);
+        ELSIF w_kinds[w] = 'drop' THEN
+            DELETE FROM {runs} AS r WHERE r.run = w_keys[w];
         END IF;
     END LOOP;
 END {tag}"""
@@ -256,7 +262,7 @@ BEGIN
                 ones[i] := looked.refused;
                 twos[i] := looked.held;
             ELSE
-                ones[i] := {write}(w_first, w_last, w_kinds, w_keys, w_values, w_spans, w_lasts, w_records, ttl, moment);
+                ones[i] := {write}(w_first, w_last, w_kinds, w_keys, w_values, w_afters, w_spans, w_lasts, w_records, ttl, moment);
             END IF;
             IF looked.made THEN
                 FOR w IN w_first .. w_last LOOP
@@ -298,6 +304,9 @@ BEGIN
         DELETE FROM {owners} AS o USING (SELECT x.owner FROM {owners} AS x WHERE x.until <= moment FOR UPDATE SKIP LOCKED) AS old WHERE o.owner = old.owner;
         DELETE FROM {writers} AS w USING (SELECT x.id FROM {writers} AS x WHERE x.at < moment - interval '1 day' FOR UPDATE SKIP LOCKED) AS old
             WHERE w.id = old.id;
+        DELETE FROM {runs} AS r USING (
+            SELECT x.id FROM {runs} AS x WHERE x.expires <= moment OR x.written <= moment - make_interval(secs => older) FOR UPDATE SKIP LOCKED
+        ) AS old WHERE r.id = old.id;
         DELETE FROM {former_leases} AS l WHERE l.until <= moment;
         GET DIAGNOSTICS leases = ROW_COUNT;
     END IF;

@@ -43,7 +43,7 @@ _LIMITS: Final = {"lock_timeout": 3_000, "statement_timeout": 60_000, "idle_in_t
 _HURRY: Final = 10.0  # seconds after a lock that could not be had
 _HURRIED_WAIT: Final = 100  # milliseconds for which a lock is waited for in that time
 _PRUNED_AT_ONCE: Final = 5_000
-_READS: Final = frozenset(("get", "read", "keys", "holder", "orphans"))
+_READS: Final = frozenset(("get", "read", "keys", "holder", "orphans", "run_entry", "run_entries"))
 _MAY_END: Final = frozenset(("holder", "orphans"))
 
 
@@ -220,7 +220,8 @@ class _Database:
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_FIRST_USE,))
                 version = self._version(connection)
                 made = self._statements.schema if version is None else []
-                for statement in [*made, *(self._statements.upgrade if version is None or version < VERSION else [])]:
+                upgrades = self._statements.upgrades[(version or 1) - 1 :]  # those that another process has not made meanwhile
+                for statement in [*made, *(statement for upgrade in upgrades for statement in upgrade)]:
                     connection.execute(statement, ())
             version = self._version(connection)
         if version is None or version > VERSION:

@@ -1,6 +1,6 @@
 """What is in the database of a `PostgresStore`, and the statements by which it is read; what writes is in `postgres_functions.py`.
 
-Owns: the tables, their version, how the ones of version 1 become them, and the SQL. Every operation that reads is one statement. Time is that of the server,
+Owns: the tables, their version, how those of before become them, and the SQL. Every operation that reads is one statement. Time is that of the server,
 at the moment of the statement. It knows nothing of connections.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .entries import ENTRY, ENTRY_FUNCTIONS, ENTRY_TABLES, LISTING_NAMES, entries_arguments
 from .functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "Statements"]
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 # What stands in the statements below in braces, beside the names of tables and functions.
 _PARTS: Final = {
@@ -33,6 +34,7 @@ _PARTS: Final = {
 _NAMES: Final = (
     *("entries", "records", "owners", "claims", "epochs", "former_leases", "leases", "writers", "version"),
     *("prove", "lives", "look", "write", "take", "own", "perform", "prune"),
+    *("entries_by_end", *LISTING_NAMES),
 )
 
 # Keys and owners are UTF-8 as bytes: these sort the same everywhere, and may hold what the server takes for no text.
@@ -65,6 +67,14 @@ _FROM_1_TO_2: Final = (
     "CREATE TABLE {claims} (key bytea PRIMARY KEY, owner bytea, epoch bigint NOT NULL, attempts integer NOT NULL)",
     "CREATE SEQUENCE {epochs}",
     "ALTER TABLE {writers} ADD words text[], ADD ones bigint[], ADD twos bigint[], ADD names bytea[]",
+)
+
+# Runs of version 2 are listed when something is next written of them. A process of it that still runs lists none.
+_FROM_2_TO_3: Final = (
+    *ENTRY_TABLES,
+    # It takes one list more from now on.
+    "DROP FUNCTION IF EXISTS {write}(bigint, bigint, text[], bytea[], bytea[], bigint[], bigint[], bytea[], float8, timestamptz)",
+    *ENTRY_FUNCTIONS,
     *FUNCTIONS,
     "UPDATE {version} SET version = {current}",
 )
@@ -83,6 +93,7 @@ _SQL: Final = {
     "perform": "SELECT * FROM {perform}(%s, %s, %s::float8, %s, %s::integer, {lists})",
     "prune": "SELECT * FROM {prune}(%s::bigint, %s::float8, %s::integer)",
     "prove": "SELECT {prove}(%s::bytea[])",
+    **ENTRY,
     "end": "DELETE FROM {writers} WHERE id = %s",
     # Reading a table makes the session hear of what others have made since its transaction began; looking for a name alone does not.
     "find": "SELECT to_regclass(%s) IS NOT NULL FROM (SELECT FROM pg_class LIMIT 1) AS heard",
@@ -99,11 +110,12 @@ class Statements:
         tag = "$understudy$"
         while any(tag in name for name in names.values()):
             tag = f"{tag[:-1]}_$"
-        literals = {f"{name}_literal": names[name].replace("'", "''") for name in ("entries", "epochs")}
-        parts = {**_PARTS, **names, **literals, "tag": tag, "former_leases_alone": alone["former_leases"]}
+        literals = {f"{name}_literal": names[name].replace("'", "''") for name in ("entries", "epochs", "runs", "run_labels")}
+        parts = {**_PARTS, **names, **literals, "tag": tag, **{f"{name}_alone": text for name, text in alone.items()}}
         self.sql = {name: text.format(**parts).encode() for name, text in _SQL.items()}
         self.schema = [text.format(**parts).encode() for text in _OF_VERSION_1]
-        self.upgrade = [text.format(**parts).encode() for text in _FROM_1_TO_2]
+        self.upgrades = [[text.format(**parts).encode() for text in texts] for texts in (_FROM_1_TO_2, _FROM_2_TO_3)]
+        """To version 2, and from there on."""
         self.version_table = names["version"].replace("%%", "%")
         self.ttl = ttl
 
@@ -116,6 +128,8 @@ class Statements:
             case "keys" | "orphans":
                 # The first text behind all that begin with the prefix: no byte of UTF-8 is so large that it could not be one larger.
                 return self.sql[operation.name], (key, key[:-1] + bytes((key[-1] + 1,)) if key else b"\xff", *arguments)
+            case "run_entries":
+                return self.sql["run_entries"], entries_arguments(arguments[0])
             case _:
                 return self.sql[operation.name], (key, *arguments)
 
@@ -127,6 +141,10 @@ class Statements:
                 return [row[0] for row in rows]
             case "append":
                 return rows[0][0] if rows else 0
+            case "run_entries":
+                return rows
+            case "run_entry":
+                return rows[0] if rows else None
             case _:
                 return rows[0][0] if rows else None
 

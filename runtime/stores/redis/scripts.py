@@ -5,7 +5,8 @@ value and `j:` with its journal. `keys` has all keys, sorted as texts; `times` w
 server's clock.
 
 `o:` is there as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the oldest first. `c:` is a claim: its owner, its epoch, how often
-it was taken; `claims` has the keys of all. `epoch` is the last one that was given. `w:` has what each writer's last batch was answered, so that a batch whose
+it was taken; `claims` has the keys of all. `epoch` is the last one that was given. What begins with `r` is the list of
+runs, as `entries.py` says it. `w:` has what each writer's last batch was answered, so that a batch whose
 answer was lost is not done twice.
 
 Owns: how values, journals, owners and claims are written. It knows nothing of the client.
@@ -60,6 +61,40 @@ local function unclaim_if_dead(key)
   return true
 end
 
+-- The list of runs. Texts that name an index are told apart by their length.
+local function index_of(kind, status, text)
+  return root .. 'runs:' .. kind .. ':' .. #status .. ':' .. status .. text
+end
+
+local function indexes_of(status, agent, session, labels)
+  local found = {index_of('', status, ''), index_of('a', status, agent)}
+  if session ~= '' then found[3] = index_of('s', status, session) end
+  for _, label in ipairs(labels) do found[#found + 1] = index_of('l', status, label) end
+  return found
+end
+
+-- Agent, session, status, when it was started, packed labels, value; nothing, if there is none or it has come to its end.
+local function read_entry(run)
+  local held = redis.call('HMGET', root .. 'r:' .. run, 'agent', 'session', 'status', 'started', 'labels', 'value', 'ends')
+  if held[1] and (held[7] == '0' or tonumber(held[7]) > now) then return held end
+end
+
+local function drop_entry(run)
+  local held = redis.call('HMGET', root .. 'r:' .. run, 'status', 'agent', 'session', 'labels')
+  if held[1] then
+    for _, index in ipairs(indexes_of(held[1], held[2], held[3], cmsgpack.unpack(held[4]))) do redis.call('ZREM', index, run) end
+  end
+  redis.call('UNLINK', root .. 'r:' .. run)
+  redis.call('ZREM', root .. 'runs', run)
+  redis.call('ZREM', root .. 'runs:ends', run)
+end
+
+local function drop_entries(index, score, most)
+  local gone = redis.call('ZRANGEBYSCORE', root .. index, '-inf', score, 'LIMIT', 0, most)
+  for _, run in ipairs(gone) do drop_entry(run) end
+  return #gone
+end
+
 local function forget_until(index, score, most)
   local gone = redis.call('ZRANGEBYSCORE', root .. index, '-inf', score, 'LIMIT', 0, most)
   for _, key in ipairs(gone) do
@@ -88,6 +123,8 @@ local function check(at, last)
       if ARGV[at + 2] == '1' then same = value == ARGV[at + 3] else same = not value and redis.call('EXISTS', root .. 'j:' .. key) == 0 end
       if not same then return refused('value', key) end
       at = at + 4
+    elseif kind == 'entry' then
+      at = at + 6 + ARGV[at + 5]
     else
       at = at + (kind == 'put' and 4 or 2)
     end
@@ -126,6 +163,29 @@ local function put(key, value, ms)
   written(key, ms)
 end
 
+local function list_run(run, value, ms, started, first, last)
+  local agent, session, status, labels = ARGV[first], ARGV[first + 1], ARGV[first + 2], {}
+  for at = first + 3, last do labels[#labels + 1] = ARGV[at] end
+  local held = read_entry(run)
+  if held then
+    agent, started, labels = held[1], held[4], cmsgpack.unpack(held[5])
+  else
+    drop_entry(run)
+  end
+  local ends = ms > 0 and now + ms or 0
+  -- This is the first write, which may be refused.
+  redis.call('HSET', root .. 'r:' .. run, 'agent', agent, 'session', session, 'status', status, 'started', started, 'labels', cmsgpack.pack(labels),
+    'value', value, 'ends', string.format('%.0f', ends))
+  if not held or held[3] ~= status or held[2] ~= session then
+    if held then
+      for _, index in ipairs(indexes_of(held[3], agent, held[2], labels)) do redis.call('ZREM', index, run) end
+    end
+    for _, index in ipairs(indexes_of(status, agent, session, labels)) do redis.call('ZADD', index, started, run) end
+  end
+  redis.call('ZADD', root .. 'runs', now, run)
+  if ends > 0 then redis.call('ZADD', root .. 'runs:ends', ends, run) else redis.call('ZREM', root .. 'runs:ends', run) end
+end
+
 local function write(at, last)
   while at <= last do
     local kind, key = ARGV[at], ARGV[at + 1]
@@ -139,6 +199,13 @@ local function write(at, last)
       at = at + 4
     elseif kind == 'remove' then
       forget(key)
+      at = at + 2
+    elseif kind == 'entry' then
+      local ms, count = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 5])
+      list_run(key, ARGV[at + 2], ms > 0 and ms or ttl, ARGV[at + 4], at + 6, at + 5 + count)
+      at = at + 6 + count
+    elseif kind == 'drop' then
+      drop_entry(key)
       at = at + 2
     else
       at = at + 4
@@ -242,6 +309,7 @@ end
 
 -- What ends is ended here as well, a few with each batch: the server removes values by itself, but not what leads to them.
 forget_until('expiry', now, 20)
+drop_entries('runs:ends', now, 20)
 """
     + _LOOKS
     + _WRITES

@@ -14,7 +14,8 @@ from ...environment import environment
 from ...errors import StoreError, UsageError
 from ..arguments import time_to_live
 from ..store_thread import Operation, Trouble
-from ..threaded_store import DrivenStore
+from ..threaded_store import DrivenStore, EncodedEntry, EncodedQuery
+from .entries import FIND_ENTRY, LIST_ENTRIES, PRUNE_ENTRIES
 from .layout import Newer, prepare
 from .scripts import BATCH
 from .searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
@@ -130,7 +131,7 @@ class _Server:
         self._client: _Client | None = None
         self._hash = sha1(BATCH.encode(), usedforsecurity=False).hexdigest()
         self._reads = {"get": self._get, "read": self._read, "holder": self._holder, "keys": self._keys}
-        self._searches = {"orphans": self._orphans, "prune": self._prune}
+        self._searches = {"orphans": self._orphans, "prune": self._prune, "run_entry": self._run_entry, "run_entries": self._run_entries}
 
     def perform(self, batch: Sequence[Operation], number: int) -> None:
         client = self._open()
@@ -252,12 +253,44 @@ class _Server:
         found.sort()
         return [key for _attempts, key in found[:limit]]
 
+    def _run_entry(self, client: _Client, operation: Operation) -> EncodedEntry | None:
+        found = client.execute_command("EVAL", FIND_ENTRY, 0, self._prefix, operation.key)
+        return None if found is None else _entry(found)
+
+    def _run_entries(self, client: _Client, operation: Operation) -> list[EncodedEntry]:
+        query: EncodedQuery = operation.arguments[0]
+        place, last = b"", b""
+        if query.after is not None:
+            behind = client.execute_command("EVAL", FIND_ENTRY, 0, self._prefix, query.after)
+            if behind is None:
+                return []
+            place, last = behind[4], query.after
+        found = [entry for status in query.statuses for entry in self._of_status(client, query, status, place, last)]
+        found.sort(key=lambda entry: (entry[4], entry[0]), reverse=True)
+        return found[: query.limit]
+
+    def _of_status(self, client: _Client, query: EncodedQuery, status: bytes, place: bytes, last: bytes) -> list[EncodedEntry]:
+        found: dict[bytes, EncodedEntry] = {}
+        who, belongs = (b"0" if text is None else b"1" + text for text in (query.agent, query.session))
+        wanted = (status, who, belongs, query.since, query.until)
+        most = min(AT_ONCE, query.limit + 1)
+        while len(found) < query.limit:
+            place, last, step = client.execute_command("EVAL", LIST_ENTRIES, 0, self._prefix, *wanted, most, place, last, *query.labels)
+            found |= {entry[0]: _entry(entry) for entry in step}
+            if not last:
+                break
+            most = AT_ONCE
+        return list(found.values())
+
     def _prune(self, client: _Client, operation: Operation) -> int:
         age = -1 if operation.arguments[0] is None else int(operation.arguments[0] * 1000)
         gone, more = 0, AT_ONCE
         while more == AT_ONCE:
             more = client.execute_command("EVAL", PRUNE, 0, self._prefix, age, AT_ONCE)
             gone += more
+        more = AT_ONCE
+        while more == AT_ONCE:
+            more = client.execute_command("EVAL", PRUNE_ENTRIES, 0, self._prefix, age, AT_ONCE)
         start = b"-"
         while start != b"(":
             last, more = client.execute_command("EVAL", PRUNE_CLAIMS, 0, self._prefix, start, AT_ONCE)
@@ -267,6 +300,11 @@ class _Server:
         while place >= 0:
             place = client.execute_command("EVAL", PRUNE_OWNERS, 0, self._prefix, place, AT_ONCE)
         return gone
+
+
+def _entry(found: Sequence[Any]) -> EncodedEntry:
+    run, agent, session, status, started, labels, value = found
+    return run, agent, session, status, int(started), labels, value
 
 
 def _client(url: str) -> _Client:

@@ -59,6 +59,9 @@ def _add(words: list[object], write: EncodedWrite) -> None:
         words += (kind, write.key, write.value, 0 if write.seconds is None else milliseconds(write.seconds))
     elif kind == "expect":
         words += (kind, write.key, 0, b"") if write.value is None else (kind, write.key, 1, write.value)
+    elif kind == "entry":
+        ends = 0 if write.seconds is None else milliseconds(write.seconds)
+        words += (kind, write.key, write.value, ends, write.after, len(write.records), *write.records)
     else:
         words += (kind, write.key)
 

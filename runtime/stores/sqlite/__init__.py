@@ -1,6 +1,7 @@
 """The store in a file.
 
     state       its own time, and the counter of epochs
+    entries     the list of runs
     schema      its tables, and those of the version before
     known       what one connection knows of the file, as long as no other has written
     rows        what a transaction has to write, table by table

@@ -1,5 +1,6 @@
 """The tables in the file of a `SQLiteStore`, their version, and how those of an earlier version become those of this one.
 
+Version 2 had no list of runs; its runs are listed when something is next written of them.
 Version 1 had leases of keys, by the clock on the wall, and did not look at them when it wrote. What it left is read and respected. A process of it that still
 has the file open finds its tables gone, and fails: it does not write beside this version.
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .entries import SCHEMA
 from .state import STATE, State
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "Foreign", "Newer", "look", "prepare"]
 
-VERSION: Final = 2
+VERSION: Final = 3
 _APPLICATION: Final = 0x75647374  # "udst", in the header of the file: tells it from a database of some other program
 
 # The value has a table of its own, because a row is written as a whole: otherwise every record would write the value again.
@@ -48,6 +50,8 @@ _ADDED: Final = (
     "CREATE TABLE claims (key BLOB PRIMARY KEY, owner BLOB NOT NULL, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID",
 )
 
+_SINCE_3: Final = (*SCHEMA, "CREATE INDEX items_by_end ON items (expires) WHERE expires IS NOT NULL")
+
 _RENAMED: Final = ("ALTER TABLE entries RENAME TO items", "ALTER TABLE leases RENAME TO former_leases")
 
 
@@ -72,9 +76,11 @@ def prepare(connection: sqlite3.Connection, state: State) -> None:
     try:
         found = _found(connection)
         if found < VERSION:  # another process may have been quicker
-            for statement in (*(_KEPT if found == 0 else _RENAMED), *_ADDED, f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}"):
+            before = () if found == 2 else (*(_KEPT if found == 0 else _RENAMED), *_ADDED)  # noqa: PLR2004 -- a version
+            for statement in (*before, *_SINCE_3, f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}"):
                 connection.execute(statement)
-            state.make()
+            if before:
+                state.make()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -16,6 +16,7 @@ from ...errors import StoreError, UsageError, WriteRefused
 from ..arguments import span, time_to_live
 from ..store_thread import WRITES, Operation, Trouble
 from ..threaded_store import DrivenStore
+from .entries import Entries
 from .files import Proofs, Replaced, Watch, make_file
 from .owners import NeedsToWrite, Owners
 from .schema import Foreign, Newer, look, prepare
@@ -168,7 +169,8 @@ class _Backend:
             connection.execute("PRAGMA synchronous = NORMAL")
             state = State(connection, self._machine)
             prepare(connection, state)
-            self._opened = _Opened(state, Tables(state, self._ttl), Proofs(path, self._mode), None if path is None else Watch(path))
+            entries = Entries(state, self._ttl)
+            self._opened = _Opened(state, entries, Tables(state, self._ttl, entries), Proofs(path, self._mode), None if path is None else Watch(path))
         except BaseException:
             connection.close()
             raise
@@ -192,7 +194,7 @@ class _Backend:
 class _Opened:
     """The connection, and what there is on it."""
 
-    def __init__(self, state: State, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
+    def __init__(self, state: State, entries: Entries, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
         self.connection = state.connection
         self._state = state
         self._tables = tables
@@ -203,6 +205,7 @@ class _Opened:
             name: getattr(of, name)
             for of, names in (
                 (tables, ("get", "set", "delete", "append", "read", "keys", "create")),
+                (entries, ("run_entry", "run_entries")),
                 (owners, ("keep_alive", "revoke", "claim", "commit", "holder", "orphans", "prune")),
             )
             for name in names
@@ -217,14 +220,15 @@ class _Opened:
             if not holds:
                 look(connection)
             self._state.begin(writing=writing, holds=holds)
+            self._tables.begin()
             self._look_for(batch)
             for operation in batch:
                 try:
                     operation.error, operation.result = None, self._methods[operation.name](operation.key, *operation.arguments)
                 except WriteRefused as error:
                     operation.error = error.with_traceback(None)
-            self._tables.rows.write()
             if writing:
+                self._tables.end()
                 self._state.end()
             connection.execute("COMMIT")
             self._tables.known.end()
@@ -245,7 +249,7 @@ class _Opened:
         if len(batch) >= _MANY:
             taken = [operation for operation in batch if operation.name in ("claim", "commit")]
             self._owners.look_for([operation.key for operation in taken])
-            self._tables.look_for([write.key for operation in taken for write in operation.arguments[1]])
+            self._tables.look_for([write.key for operation in taken for write in operation.arguments[1] if write.kind not in ("entry", "drop")])
 
     def close(self) -> None:
         self._proofs.close()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..threaded_store import EncodedWrite
+    from .entries import Entries
     from .state import State
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
@@ -25,12 +26,18 @@ IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 class Tables:
     """Values and journals."""
 
-    def __init__(self, state: State, ttl: float | None) -> None:
+    def __init__(self, state: State, ttl: float | None, entries: Entries) -> None:
         self._state = state
         self._connection = state.connection
         self._ttl = ttl
+        self._entries = entries
+        self._ending = 0  # keys that were written with a time of their own
         self.known = Known()
         self.rows = Rows(state.connection)
+
+    def begin(self) -> None:
+        """A transaction has begun."""
+        self._ending = 0
 
     def look_for(self, keys: Collection[bytes]) -> None:
         """Find out what there is of many keys, before each of them is asked for."""
@@ -39,6 +46,17 @@ class Tables:
             items.update(dict.fromkeys(chunk))
             for key, number, records, expires in self._connection.execute(_ITEMS, chunk):
                 items[key] = Item(number, records, expires, has_value=True)
+
+    def end(self) -> None:
+        """A transaction that has written ends. With each key that has a time of its own go two that have expired: so that no more are kept than are alive."""
+        self.rows.write()
+        if self._ending:
+            most = 2 * self._ending
+            gone = "SELECT key, id, records, expires FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
+            for key, number, records, expires in self._connection.execute(gone, (self._state.now, most)).fetchall():
+                self._remove(key, Item(number, records, expires, has_value=True))
+            self.rows.write()
+            self._entries.sweep(most)
 
     def get(self, key: bytes) -> bytes | None:
         self.rows.write()
@@ -104,6 +122,12 @@ class Tables:
             elif write.kind == "put":
                 assert write.value is not None
                 self.set(write.key, write.value, write.seconds)
+                if write.seconds is not None:
+                    self._ending += 1
+            elif write.kind == "entry":
+                self._entries.put(write)
+            elif write.kind == "drop":
+                self._entries.drop(write.key)
             elif write.kind == "remove":
                 self.delete(write.key)
 
@@ -111,6 +135,7 @@ class Tables:
         """Remove what is over, and the claims of owners that are gone on keys of which there is nothing. Returns how many keys there were."""
         self.rows.write()
         self.known.forget()
+        self._entries.prune(older_than)
         gone = "(coalesce(expires <= :now, 0) OR written <= :last)"
         times = {"now": self._state.now, "last": -1.0 if older_than is None else self._state.now - older_than}
         left = f"SELECT key FROM claims WHERE owner NOT IN (SELECT name FROM owners) AND key NOT IN (SELECT key FROM items WHERE NOT {gone})"  # noqa: S608 -- a constant

@@ -89,6 +89,6 @@ async def handed_over(handoff, provider, arguments=None, context=None, name=None
     provider.wants((handoff.tool_name, arguments or {}))
     triage = sdk.Agent(name="triage", instructions="Hand over.", handoffs=[handoff])
     result = await sdk.Runner.run(triage, "help", context=context, **options)
-    assert result.last_agent == (name or handoff.agent_name)
+    assert result.last_agent.name == (name or handoff.agent_name)
     assert result.final_output == "done"
     return result

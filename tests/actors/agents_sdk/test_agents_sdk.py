@@ -1,135 +1,132 @@
-"""The spellings of the Agents SDK: agents, running them, and what programs written for it take for granted."""
+"""The Agents SDK's interface: what it has beyond the SDK, and what it refuses."""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.handing import go
-from understudy.actors import ChatModelAgent
+from understudy.actors import ChatModelAgent, Sequential
 from understudy.actors import agents_sdk as sdk
-from understudy.runtime import Message, ModelSettings, ScriptedModel, UsageError
+from understudy.actors.agents_sdk.testing import ScriptedModel, assistant_message, function_call
+from understudy.runtime import MemoryStore, Message, Runner, ToolCalls
+from understudy.runtime import ScriptedModel as CoreModel
 
 
-def agent(name, *script, **options):
-    return sdk.Agent(name=name, model=ScriptedModel(script), **options)
+def agent(name, *steps, **options):
+    return sdk.Agent(name=name, model=ScriptedModel(steps), **options)
 
 
-def test_an_agent_is_a_chat_models_agent_by_other_names():
-    made = sdk.Agent("A", "about A", instructions="Be A.", model=ScriptedModel([]))
-    assert isinstance(made, ChatModelAgent)
-    assert (made.name, made.description, made.handoff_description, made.instruction, made.instructions) == ("A", "about A", "about A", "Be A.", "Be A.")
+def test_each_name_of_the_sdk_can_be_imported():
+    for name in sdk.__all__:
+        assert getattr(sdk, name) is not None, name
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        sdk.Nothing  # noqa: B018 -- it is looked up
 
 
-@pytest.mark.parametrize(
-    "instructions",
-    [lambda context, agent: f"{agent.name} for {context.context}", lambda context: f"A for {context.context}"],
-)
-def test_instructions_may_be_a_function_of_the_context_and_the_agent(instructions):
-    async def later(context, agent):
-        await asyncio.sleep(0)
-        return f"{agent.name} for {context.context}"
+def test_understudys_models_can_be_an_agents():
+    model = CoreModel([ToolCalls(look={"at": "sky"}), "It is blue."])
 
-    for one in (instructions, later):
-        made = agent("A", "hello", instructions=one)
-        sdk.Runner.run_sync(made, "q", context="Ann")
-        assert made.model.requests[0].messages[0] == Message.system("A for Ann")
-        assert made.instructions is one
+    @sdk.function_tool
+    def look(at: str) -> str:
+        """Look at something."""
+        return f"{at}: blue"
 
-
-def test_a_clone_has_all_that_was_not_changed():
-    @sdk.input_guardrail
-    def guard(context, agent, value):
-        return sdk.GuardrailFunctionOutput()
-
-    class Hooks(sdk.AgentHooks):
-        """None."""
-
-    def instructions(context):
-        return "Be A."
-
-    made = agent("A", "hello", instructions=instructions, handoff_description="d", input_guardrails=[guard], output_guardrails=[sdk.OutputGuardrail(guard.guardrail_function)],
-                 hooks=Hooks(), max_iterations=3, model_settings=ModelSettings(temperature=0.5), output_type=str, multiple_handoffs="last", exit_tool=True)  # fmt: skip
-    made.handoffs = [agent("B")]
-    twin = made.clone(name="twin")
-    assert (twin.name, twin.handoff_description, twin.instructions) == ("twin", "d", instructions)
-    for name in ("model", "handoffs", "hooks", "max_iterations", "model_settings", "output_type", "multiple_handoffs", "exit_name"):
-        assert getattr(twin, name) == getattr(made, name), name
-    assert (twin.input_guardrails, twin.output_guardrails) == (made.input_guardrails, made.output_guardrails)
+    result = asyncio.run(sdk.Runner.run(sdk.Agent(name="A", instructions="Be A.", model=model, tools=[look]), "Which colour?"))
+    assert result.final_output == "It is blue."
+    assert [item.type for item in result.new_items] == ["tool_call_item", "tool_call_output_item", "message_output_item"]
+    assert [message.role for message in model.requests[1].messages] == ["system", "user", "assistant", "tool"]
+    assert [tool.name for tool in model.requests[0].tools] == ["look"]
 
 
-def test_type_parameters_are_for_whoever_reads():
-    made: sdk.Agent[dict] = sdk.Agent[dict](name="A", model=ScriptedModel(["hello"]))
-    assert sdk.Runner.run_sync(made, "q").final_output == "hello"
-    assert sdk.RunContextWrapper[dict].__origin__ is sdk.RunContextWrapper
+def test_an_agent_plays_among_understudys_own():
+    first = ChatModelAgent(name="First", model=CoreModel(["one"]))
+
+    @sdk.function_tool
+    async def t() -> str:
+        return "r"
+
+    second = agent("Second", [function_call("t", {}, call_id="c")], [assistant_message("two")], tools=[t])
+    result = Runner(Sequential(name="Both", sub_agents=[first, second])).query("q").result()
+    assert result.text == "two"
+    assert [event.message.text for event in result.events if event.message is not None and event.agent_name == "Second"] == ["", "r", "two"]
+    assert {"role": "user", "content": "q"} in second.model.first_call.input
 
 
-def test_messages_may_be_dicts():
-    made = agent("A", "hello")
-    sdk.Runner.run_sync(
-        made, [{"role": "developer", "content": "d"}, {"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}, Message.user("m")]
-    )
-    assert made.model.requests[0].messages == (Message.system("d"), Message.user("u"), Message.assistant("a"), Message.user("m"))
-    with pytest.raises(UsageError, match="is no Message"):
-        sdk.Runner.run_sync(made, [{"role": "robot", "content": "x"}])
+def test_a_handoff_is_one_of_the_runtimes_own():
+    b = agent("B", [assistant_message("done")])
+    a = agent("A", [function_call("transfer_to_b", {}, call_id="h")], handoffs=[b])
+    result = Runner(a).query("q").result()
+    assert (result.text, result.last_agent) == ("done", "B")
 
 
-def test_what_a_run_fails_with_is_raised():
-    for start in (sdk.Runner.run_sync, lambda *args: asyncio.run(sdk.Runner.run(*args)), lambda *args: asyncio.run(sdk.run(*args))):
-        with pytest.raises(ValueError, match="no model"):
-            start(agent("A", ValueError("no model")), "q")
+def test_what_an_agent_costs_counts_in_the_runtimes_run():
+    usage = sdk.Usage(requests=1, input_tokens=3, output_tokens=2, total_tokens=5)
+    result = asyncio.run(sdk.Runner.run(sdk.Agent(name="A", model=ScriptedModel([[assistant_message("x")]], default_usage=usage)), "q"))
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (3, 2)
+    assert result.context_wrapper.usage.total_tokens == 5
 
 
-def test_a_run_may_be_watched():
+def test_an_approval_can_be_given_by_understudys_own_resume():
+    done = []
+
+    @sdk.function_tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        done.append(amount)
+        return "paid"
+
     async def story():
-        run = sdk.Runner.run_streamed(agent("A", "one two"), "q")
-        return [event.delta.content async for event in run if event.delta is not None]
+        model = ScriptedModel([[function_call("pay", {"amount": 7}, call_id="c")], [assistant_message("all paid")]])
+        one = sdk.Agent(name="A", model=model, tools=[pay])
+        runner = Runner(one, store=MemoryStore())
+        first = await runner.run([Message.user("pay")], checkpoint_id="1")
+        assert (first.status, done) == ("interrupted", [])
+        (interrupt,) = first.interrupts
+        return await runner.resume("1", {interrupt.id: True})
 
-    assert asyncio.run(story()) == ["one", " two"]
+    result = asyncio.run(story())
+    assert (result.text, done) == ("all paid", [7])
 
 
-def test_a_runs_filter_and_hooks_are_given_where_it_starts():
-    called = []
+def test_a_run_with_an_id_is_made_once():
+    async def story():
+        store, one = MemoryStore(), agent("A", [assistant_message("once")])
+        results = [await sdk.Runner.run(one, "q", store=store, durability="step", run_id="r1") for _ in range(2)]
+        assert len(one.model.calls) == 1
+        return [result.final_output for result in results]
 
-    class Hooks(sdk.RunHooks):
-        def on_handoff(self, context, from_agent, to_agent):
-            called.append((from_agent.name, to_agent.name))
+    assert asyncio.run(story()) == ["once", "once"]
 
-    b = agent("B", "done")
-    options = {"hooks": Hooks(), "handoff_input_filter": lambda data: data.clone(input_history="filtered", new_items=())}
-    assert sdk.Runner.run_sync(agent("A", go("B"), handoffs=[b]), "q", **options).last_agent == "B"
-    assert (called, [message.text for message in b.model.requests[0].messages]) == ([("A", "B")], ["filtered"])
+
+def test_the_default_store_keeps_runs_of_programs_that_know_of_none():
+    async def story():
+        store = MemoryStore()
+        sdk.set_default_store(store)
+        try:
+            result = await sdk.Runner.run(agent("A", [assistant_message("kept")]), "q", run_id="r2")
+        finally:
+            sdk.set_default_store(None)
+        return result.final_output, await Runner(agent("A"), store=store).attach("r2")
+
+    output, seen = asyncio.run(story())
+    assert (output, seen.text) == ("kept", "kept")
 
 
 @pytest.mark.parametrize(
-    ("values", "model"),
+    ("what", "make"),
     [
-        ({"OPENAI_API_KEY": "k"}, "gpt-4.1"),
-        ({"OPENAI_API_KEY": "k", "OPENAI_DEFAULT_MODEL": "d"}, "d"),
-        ({"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m", "OPENAI_DEFAULT_MODEL": "d"}, "m"),
-        ({"OPENAI_API_KEY": "k", "ARK_API_KEY": "k", "ARK_CHAT_MODEL": "ark"}, "ark"),
+        ("RealtimeRunner", lambda: __import__("understudy.actors.agents_sdk.realtime", fromlist=["x"]).RealtimeRunner()),
+        ("MCPServerStdio", lambda: __import__("understudy.actors.agents_sdk.mcp", fromlist=["x"]).MCPServerStdio({})),
+        ("ResponsesWebSocketSession", lambda: sdk.ResponsesWebSocketSession()),
+        ("websocket", lambda: sdk.set_default_openai_responses_transport("websocket")),
+        ("litellm/", lambda: sdk.MultiProvider().get_model("litellm/x")),
     ],
 )
-def test_without_a_model_a_key_is_enough(values, model, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_MODEL", "OPENAI_DEFAULT_MODEL", "OPENAI_BASE_URL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE", "OPENAI_BY_AZURE"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="agent 'A' has no model"):
-        sdk.Agent(name="A")
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    assert repr(model)[1:-1] in repr(sdk.Agent(name="A").model)
+def test_what_there_is_not_is_refused_by_name_with_the_page_that_says_so(what, make):
+    with pytest.raises(sdk.UserError, match=rf"{what}.*docs/from-agents-sdk.md"):
+        make()
 
 
-def test_the_types_of_callbacks_have_their_names():
-    def noted(context: sdk.RunContextWrapper) -> None: ...
-
-    callback: sdk.OnHandoffWithoutInput = noted
-    assert sdk.handoff(agent("B"), on_handoff=callback).tool_name == "transfer_to_b"
-    assert sdk.OnHandoffWithInput[dict]
-    assert sdk.THandoffInput.__name__ == "THandoffInput"
-
-
-@pytest.mark.parametrize("enabled", [True, False, lambda context, whose: False])
-def test_whether_a_handoff_is_enabled_can_be_asked(run, enabled):
-    made = sdk.handoff(agent("B"), is_enabled=enabled)
-    assert run(made.is_enabled_for_context(None, agent("A"))) is (enabled is True)
+def test_an_option_that_is_not_known_is_refused():
+    with pytest.raises(TypeError, match=r"unknown options: retries"):
+        asyncio.run(sdk.Runner.run(agent("A"), "q", retries=3))
+    with pytest.raises(sdk.UserError, match=r"run_id=.*needs a store"):
+        asyncio.run(sdk.Runner.run(agent("A"), "q", run_id="x"))

@@ -41,7 +41,7 @@ def test_customer_service(provided, capsys):
             provider.wants((tool_name, request))
             context = {}
             result = await sdk.Runner.run(names["triage_agent"], "我的账单有问题", context=context)
-            assert (result.last_agent, context["priority_flag"], type(context["escalated_at"])) == (last, True, datetime)
+            assert (result.last_agent.name, context["priority_flag"], type(context["escalated_at"])) == (last, True, datetime)
         said = capsys.readouterr().out
         assert said.startswith("交接到账单部门: paid twice\n优先级: urgent, 用户: Ann\n")
 
@@ -54,7 +54,7 @@ def test_context_filter(provided):
         asked = [{"role": "user", "content": f"{number}: my number is 123-45-6789, and what I have to say is rather long" * 2} for number in range(12)]
         provider.wants("transfer_to_billing_agent")
         result = await sdk.Runner.run(names["filtered_triage_agent"], asked)
-        assert result.last_agent == "billing_agent"
+        assert result.last_agent.name == "billing_agent"
         (summary,) = [message for message in provider.asked[-1]["messages"] if "摘要" in str(message["content"])]
         assert summary["content"].startswith("[交接上下文摘要] 用户关注: 7: my number")
         assert [message["content"][:2] for message in provider.asked[-1]["messages"] if message["role"] == "user"] == [
@@ -63,7 +63,7 @@ def test_context_filter(provided):
             *(f"{n}:"[:2] for n in range(4, 12)),
         ]
         provider.wants("transfer_to_technical_agent")
-        assert (await sdk.Runner.run(names["filtered_triage_agent"], "hello")).last_agent == "technical_agent"
+        assert (await sdk.Runner.run(names["filtered_triage_agent"], "hello")).last_agent.name == "technical_agent"
         assert names["filter_sensitive_info"]({"content": "123-45-6789 a@b.org"})["content"] == "[SSN] [EMAIL]"
 
         @sdk.function_tool
@@ -89,9 +89,9 @@ def test_conditional(provided):
         for tier, last in [("premium", "PremiumSupport"), ("enterprise", "EnterpriseSupport")]:
             provider.wants(f"transfer_to_{last.lower()}")
             result = await sdk.Runner.run(names["conditional_triage_agent"], "help", context={"user_tier": tier})
-            assert result.last_agent == last
+            assert result.last_agent.name == last
         provider.wants("transfer_to_enterprisesupport")
-        assert (await sdk.Runner.run(names["conditional_triage_agent"], "help", context={})).last_agent == "ConditionalTriage"
+        assert (await sdk.Runner.run(names["conditional_triage_agent"], "help", context={})).last_agent.name == "ConditionalTriage"
         assert not {"transfer_to_premiumsupport", "transfer_to_enterprisesupport"} & set(provider.offered)
 
         hours = []
@@ -106,7 +106,7 @@ def test_conditional(provided):
             hours.append(hour)
             provider.wants("transfer_to_basicsupport")
             result = await sdk.Runner.run(names["conditional_triage_agent"], "help", context={})
-            assert (result.last_agent == "BasicSupport") is is_open
+            assert (result.last_agent.name == "BasicSupport") is is_open
 
     provided(story)
 
@@ -129,7 +129,7 @@ def test_escalation(provided, capsys):
         provider.wants(("transfer_to_l3support", {**case, "case_id": made.case_id}))
         context = {"current_agent": "SupportCoordinator"}
         result = await sdk.Runner.run(names["support_coordinator"], "help", context=context)
-        assert result.last_agent == "L3Support"
+        assert result.last_agent.name == "L3Support"
         assert (made.escalation_level.value, made.resolution_attempts) == ("level3", 1)
         assert context["case_data"].previous_agents == ["SupportCoordinator"]
         assert context["case_data"].specialized_knowledge_needed == ["expert_analysis"]
@@ -162,11 +162,11 @@ def test_the_example_of_a_filter(provided):
 
         triage = sdk.Agent(name="triage", tools=[look_up], handoffs=[sdk.handoff(names["expert"], input_filter=names["context_aware_filter"])])
         provider.wants("look_up", "transfer_to_expert")
-        assert (await sdk.Runner.run(triage, "help")).last_agent == "expert"
+        assert (await sdk.Runner.run(triage, "help")).last_agent.name == "expert"
         assert [text for role, text in provider.given if role == "tool"] == ["[SAFE]", '{"assistant": "expert"}']
         assert [item.type for item in seen] == ["tool_call_output_item"]
         provider.wants(["look_up", "transfer_to_expert"])
-        assert (await sdk.Runner.run(triage, "help")).last_agent == "expert"
+        assert (await sdk.Runner.run(triage, "help")).last_agent.name == "expert"
         assert [text for role, text in provider.given if role == "tool"] == ["[FILTERED]", '{"assistant": "expert"}']
 
     provided(story)

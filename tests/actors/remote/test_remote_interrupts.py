@@ -203,6 +203,29 @@ def test_an_interrupt_is_answered_once(run):
         run(main(server))
 
 
+def test_a_server_of_version_0_3_asks_and_is_answered(run):
+    agent = Asks(text("which?"), data({"interruptId": "i1"}))
+
+    async def main(server):
+        runner = Runner(remote(server), store=MemoryStore())
+        assert asked(await runner.query("go", checkpoint_id="c")).text == "which?"
+        assert (await runner.resume("c", data={"i1": "a"})).text == "got it"
+        assert len(set(agent.tasks)) == 1
+
+    with SdkServer(agent, v03=True, version="0.3.0") as server:
+        run(main(server))
+
+
+def test_a_question_that_no_checkpoint_should_hold_is_refused_and_the_task_canceled(run):
+    async def main(server):
+        result = await Runner(remote(server), store=MemoryStore()).query("go")
+        assert "asks something in more than 1,000,000 letters" in str(result.error)
+        assert len(server.canceled) == 1
+
+    with SdkServer(Asks(text("x" * 1_100_000))) as server:
+        run(main(server))
+
+
 def test_what_was_said_before_the_question_is_shown_once(run, streaming):
     async def play(job):
         updater = await job.begin()

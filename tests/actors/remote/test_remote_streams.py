@@ -1,6 +1,7 @@
 """Streams that break off, servers that are restarted, processes that are killed: the same task is taken up, and nothing is shown twice or lost."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -294,8 +295,6 @@ def test_a_server_that_takes_no_answer_is_not_asked_for_ever(run, monkeypatch):
 
     async def ask(writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        import json
-
         writer.write(b"data: " + json.dumps({"jsonrpc": "2.0", "id": "1", "result": {"task": asks}}).encode() + b"\n\n")
         await writer.drain()
 
@@ -311,5 +310,30 @@ def test_a_server_that_takes_no_answer_is_not_asked_for_ever(run, monkeypatch):
             assert isinstance(result.error, A2AProtocolError)
             assert "does not take its answer" in str(result.error)
             await agent.aclose()
+
+    run(main())
+
+
+def test_a_context_that_is_not_known_over_there_is_begun_anew_with_all_that_was_said(run):
+    bodies = []
+
+    async def answer(path, body, writer):
+        if path.endswith("agent-card.json"):
+            return await send_json(writer, json_card(writer, capabilities={}))
+        said = json.loads(body)["params"]["message"]
+        bodies.append((said.get("contextId"), [part["text"] for part in said["parts"]]))
+        if "contextId" in said:
+            return await send_json(writer, {"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "no such context"}})
+        reply = {"messageId": f"m{len(bodies)}", "role": "ROLE_AGENT", "parts": [{"text": "hello"}], "contextId": "c"}
+        await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": {"message": reply}})
+
+    async def main():
+        async with RawServer(answer) as server:
+            agent = remote(server)
+            session = Runner(agent, store=MemoryStore()).session("s")
+            assert (await session.query("one")).text == "hello"
+            assert (await session.query("two")).text == "hello"
+            await agent.aclose()
+        assert bodies == [(None, ["one"]), ("c", ["two"]), (None, ["one", "For context: Remote, you, said: hello", "two"])]
 
     run(main())

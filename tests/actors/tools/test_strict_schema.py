@@ -81,7 +81,7 @@ def test_a_lone_reference_stays_and_one_with_annotations_is_inlined():
     node = of({"$ref": "#/$defs/D", "description": "mine"}, **{"$defs": defs})
     assert node == {"type": "object", "description": "mine", "properties": {"x": TEXT}, "additionalProperties": False, "required": ["x"]}
     with pytest.raises(UsageError, match="beside the reference"):
-        of({"$ref": "#/$defs/D", "type": "object"}, **{"$defs": defs})
+        of({"$ref": "#/$defs/D", "type": "string"}, **{"$defs": defs})
 
 
 def test_pointers_are_unescaped_in_order():

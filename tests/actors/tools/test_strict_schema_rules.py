@@ -251,3 +251,37 @@ def test_a_strict_schema_accepts_what_the_type_produces(data, kind):
     dumped = value.model_dump(mode="json")
     jsonschema.validate(dumped, strict)
     assert TypeAdapter(root).validate_json(value.model_dump_json(), strict=True).model_dump(mode="json") == dumped, "and a handoff takes it back"
+
+
+X = {"type": "object", "properties": {"q": {"type": "integer"}}}
+STRICT_X = {**X, "additionalProperties": False, "required": ["q"]}
+
+
+@pytest.mark.parametrize("beside", [{"type": "object"}, {"description": "d"}])
+def test_an_allof_of_one_reference_is_merged_with_the_type_beside_it(beside):
+    strict = ensure_strict_json_schema({"type": "object", "properties": {"a": {**beside, "allOf": [{"$ref": "#/$defs/X"}]}}, "$defs": {"X": X}})
+    assert strict["properties"]["a"] == {**STRICT_X, **beside}
+
+
+def test_another_type_beside_a_reference_is_refused():
+    with pytest.raises(UsageError, match="stands type"):
+        ensure_strict_json_schema({"type": "object", "properties": {"a": {"type": "string", "$ref": "#/$defs/X"}}, "$defs": {"X": X}})
+
+
+def test_what_a_root_says_of_itself_may_stand_beside_its_reference():
+    strict = ensure_strict_json_schema({"$schema": "s", "$id": "i", "$ref": "#/$defs/X", "$defs": {"X": X}})
+    assert (strict["$schema"], strict["$id"], strict["required"]) == ("s", "i", ["q"])
+
+
+def test_a_reference_may_be_written_as_a_url():
+    strict = ensure_strict_json_schema({"type": "object", "properties": {"a": {"$ref": "#/$defs/My%20X", "description": "d"}}, "$defs": {"My X": X}})
+    assert strict["properties"]["a"] == {**STRICT_X, "description": "d"}
+
+
+def test_a_map_without_a_type_is_refused():
+    with pytest.raises(UsageError, match="additionalProperties"):
+        ensure_strict_json_schema({"type": "object", "properties": {"a": {"additionalProperties": {"type": "string"}}}})
+
+
+def test_a_root_without_a_type_gets_one():
+    assert ensure_strict_json_schema({"properties": {"a": {"type": "string"}}})["type"] == "object"

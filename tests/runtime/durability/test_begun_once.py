@@ -118,7 +118,7 @@ def test_what_was_never_begun_or_is_not_kept_cannot_be_attached_to(run):
     async def main():
         desk = Desk()
         desk.go.set()
-        runner = Runner(desk.agent(), store=MemoryStore(), durability="step")
+        runner = Runner(desk.agent(), store=MemoryStore(), durability="step", keep="unfinished")
         ended = await runner.query("go")
         for run_id in ("never", ended.events[0].run_id):
             with pytest.raises(CheckpointNotFound):

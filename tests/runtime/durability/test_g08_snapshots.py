@@ -22,7 +22,7 @@ def said(events):
 
 async def recovered(agent, content):
     """The result of the one run that is recovered from there; None if there is none."""
-    runs = await Runner(agent, store=Snapshots(content), durability="step").recover()
+    runs = await Runner(agent, store=Snapshots(content), durability="step", keep="unfinished").recover()
     assert len(runs) <= 1
     return await runs[0] if runs else None
 
@@ -30,7 +30,7 @@ async def recovered(agent, content):
 def test_g08_from_every_write_a_run_goes_on_to_the_same_end(run):
     async def main():
         store = Snapshots()
-        first = await Runner(make_play(len), store=store, durability="step").query("go")
+        first = await Runner(make_play(len), store=store, durability="step", keep="unfinished").query("go")
         assert first.status == "completed"
         assert not store.content()
         went_on = 0
@@ -82,7 +82,7 @@ def test_g08_what_an_agent_has_noted_for_its_next_step_is_recorded_with_that_ste
 
         thinker = Thinker(thinking)
         agent = Parallel(name="P", sub_agents=[Sequential(name="S", sub_agents=[thinker]) if nested else thinker, Speaker(name="Speaker")])
-        first = await Runner(agent, store=store, durability="step").query("go")
+        first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         assert len(first.events) == 5
         for _what, content in store.taken[:-1]:
             before = events_of(content)
@@ -112,7 +112,7 @@ def test_g08_the_result_of_an_agent_tool_is_what_was_said_last_in_it_before_and_
             return "done" if request.messages[-1].role == "tool" else ToolCalls("Inner", {"request": "?"})
 
         agent = ChatModelAgent(name="Outer", model=ScriptedModel([reply] * 99), tools=[inner.as_tool()])
-        await Runner(agent, store=store, durability="step").query("go")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         for _what, content in store.taken[:-1]:
             result = await recovered(agent, content)
             texts = [event.message.text for event in [*events_of(content), *result.events] if event.agent_name == "Outer"]
@@ -138,7 +138,7 @@ def test_g08_what_an_agent_does_once_is_not_done_again_when_it_is_recorded(run):
 
     async def main():
         store, agent = Snapshots(), Makes(name="A")
-        await Runner(agent, store=store, durability="step").query("go")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         assert made == ["one", "two"]
         found = []
         for _what, content in store.taken[:-1]:
@@ -156,7 +156,7 @@ def test_g08_a_run_that_had_said_all_ends_with_what_it_had_said(run):
     async def main():
         store = Snapshots()
         agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"]))
-        first = await Runner(agent, store=store, durability="step").query("go")
+        first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         content = next(content for _what, content in store.taken if events_of(content))
         result = await recovered(agent, content)
         assert result.status == first.status == "completed"
@@ -172,7 +172,7 @@ def test_g08_whatever_can_be_kept_may_be_a_session_value(run, value):
     async def main():
         store = Snapshots()
         agent = ChatModelAgent(name="A", model=ScriptedModel(["one"] * 9))
-        first = await Runner(agent, store=store, durability="step").query("go", session_values={"value": value})
+        first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go", session_values={"value": value})
         assert first.session_values == {"value": value}
         content = next(content for _what, content in store.taken if events_of(content))
         assert (await recovered(agent, content)).session_values == {"value": value}
@@ -191,7 +191,7 @@ def test_g08_a_step_is_as_long_as_what_is_new_in_it(run):
             return text
 
         agent = ChatModelAgent(name="A", model=ScriptedModel([*lines, "end"]), tools=[look], max_iterations=100)
-        await Runner(agent, store=store, durability="step").query("go")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         changes = [len(journal_of(content)) for _what, content in store.taken if journal_of(content)]
         assert len(changes) > 190
         last = [content for _what, content in store.taken if events_of(content)][-1]
@@ -245,7 +245,7 @@ def test_g08_a_run_whose_steps_are_kept_from_an_answer_on_goes_on_from_each_of_t
         store, agent = Snapshots(), make_play(len, ask=ask)
         await Runner(agent, store=store, durability="interrupt").query("go", checkpoint_id="c")
         start = len(store.taken)
-        whole = await Runner(agent, store=store, durability="step").resume("c", data="yes")
+        whole = await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data="yes")
         assert whole.status == "completed"
         for _what, content in store.taken[start:-1]:
             (result,) = await answered(agent, content, "step")
@@ -259,7 +259,7 @@ def test_g08_a_run_whose_steps_are_kept_from_an_answer_on_goes_on_from_each_of_t
 def test_g08_a_run_whose_steps_are_no_more_kept_from_an_answer_on_is_answered_once(run):
     async def main():
         store, agent = Snapshots(), make_play(len, ask=ask)
-        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
         start = len(store.taken)
         whole = await Runner(agent, store=store, durability="interrupt").resume("c", data="yes")
         assert whole.status == "completed"

@@ -53,7 +53,7 @@ def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting
     async def main():
         store, model = HeldStore(), Echo()
         gate = store.hold("claim") if when == "before it begins" else store.hold("remove", "journal")
-        play = Runner(echoing(model), store=store, durability="step").query("x")
+        play = Runner(echoing(model), store=store, durability="step", keep="unfinished").query("x")
         play.start()
         await soon(gate.reached.wait())
         store.close()

@@ -56,7 +56,7 @@ class Two:
         self.system = beside(clock)
 
     def begin(self, gate=None):
-        self.run = Runner(paying(self.made, gate), system=self.system, store=self.store, durability="step").query("go")
+        self.run = Runner(paying(self.made, gate), system=self.system, store=self.store, durability="step", keep="unfinished").query("go")
         self.looking = asyncio.create_task(self._look())
         return self.run
 
@@ -71,7 +71,7 @@ class Two:
 
     async def take_over(self):
         """Continue it there, to its end."""
-        (again,) = await Runner(paying(self.made_there), system=beside(), store=self.other, durability="step").recover()
+        (again,) = await Runner(paying(self.made_there), system=beside(), store=self.other, durability="step", keep="unfinished").recover()
         assert (await soon(again)).status == "completed"
 
     async def close(self):
@@ -160,7 +160,7 @@ def test_g13_an_end_that_stalls_until_another_owner_has_the_run_takes_nothing_aw
         await two.revoke()
         holding = held(store_recipe(kind, "shared")) if kind != "memory" else two.store.door()
         end = holding.hold("remove", "journal")
-        (again,) = await Runner(paying(two.made_there), system=beside(), store=holding, durability="step").recover()
+        (again,) = await Runner(paying(two.made_there), system=beside(), store=holding, durability="step", keep="unfinished").recover()
         await soon(end.reached.wait())
         before = await two.other.keys()
         gate.open()
@@ -242,7 +242,7 @@ def test_g13_an_owner_that_is_revoked_loses_all_that_it_has_and_goes_on_as_anoth
         assert len(two.made) == 1
         await two.take_over()
         assert two.made_there[0] == two.made[0]
-        after = await soon(Runner(paying([]), system=two.system, store=two.store, durability="step").query("go"))
+        after = await soon(Runner(paying([]), system=two.system, store=two.store, durability="step", keep="unfinished").query("go"))
         assert after.status == "completed"
         await two.close()
 

@@ -80,17 +80,17 @@ def test_g08_a_resume_that_was_lost_before_its_first_step_and_is_recovered_is_an
 
     async def main():
         agent = approving(done)
-        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
         interrupted = len(store.taken)
-        await Runner(agent, store=store, durability="step").resume("c", data=1)
+        await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1)
         at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
         assert done == [1]
         left = Snapshots(store.taken[at - 1][1])
-        (recovered,) = await Runner(agent, store=left, durability="step").recover()
+        (recovered,) = await Runner(agent, store=left, durability="step", keep="unfinished").recover()
         assert (await recovered).final_message.text == "done"
         assert done == [1, 1]
         with pytest.raises(ResumeError, match="already answered"):
-            await Runner(agent, store=left, durability="step").resume("c", data=2)
+            await Runner(agent, store=left, durability="step", keep="unfinished").resume("c", data=2)
         assert done == [1, 1]
 
     run(main())
@@ -102,16 +102,16 @@ def test_g08_what_a_lost_resume_brought_along_is_lost_with_it(run):
 
     async def main():
         agent = approving([])
-        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c", session_values={"kept": 1})
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c", session_values={"kept": 1})
         interrupted = len(store.taken)
-        await Runner(agent, store=store, durability="step").resume("c", data=1, session_values={"brought": 1})
+        await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1, session_values={"brought": 1})
         at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
         left = Snapshots(store.taken[at - 1][1])
-        again = await Runner(agent, store=left, durability="step").resume("c", data=2)
+        again = await Runner(agent, store=left, durability="step", keep="unfinished").resume("c", data=2)
         assert again.session_values == {"kept": 1}
         steps = [content for what, content in left.taken if what.has("append", ":journal:") and len(events_of(content)) == 2]
         last = Snapshots(steps[-1])  # lost again, behind its first step
-        (recovered,) = await Runner(agent, store=last, durability="step").recover()
+        (recovered,) = await Runner(agent, store=last, durability="step", keep="unfinished").recover()
         assert (await recovered).session_values == {"kept": 1}
 
     run(main())
@@ -121,7 +121,7 @@ def test_g08_a_branch_that_is_at_work_is_nobody_elses(run):
     done, gate = [], asyncio.Event()
 
     async def main():
-        runner = Runner(approving(done, gate), store=Snapshots(), durability="step")
+        runner = Runner(approving(done, gate), store=Snapshots(), durability="step", keep="unfinished")
         await runner.query("go", checkpoint_id="c")
         gate.set()
         await runner.resume("c", data=1)
@@ -173,14 +173,14 @@ def test_g08_a_run_that_was_continued_while_somebody_else_looked_at_it_is_not_co
 
     async def main():
         agent = Twice(done)
-        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
-        await Runner(agent, store=store, durability="step").resume("c", data=1)
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1)
         left = next(content for what, content in store.taken if len(events_of(content)) == 1)
         held = Held(left, gate)
-        late = asyncio.create_task(Runner(agent, store=held, durability="step").recover())
+        late = asyncio.create_task(Runner(agent, store=held, durability="step", keep="unfinished").recover())
         await held.waiting.wait()
         done.clear()
-        (first,) = await Runner(agent, store=held, durability="step").recover()
+        (first,) = await Runner(agent, store=held, durability="step", keep="unfinished").recover()
         assert (await first).status == "completed"
         count = len(done)
         gate.set()
@@ -205,7 +205,7 @@ def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
     done, store = [], Full()
 
     async def main():
-        runner = Runner(approving(done), store=store, durability="step")
+        runner = Runner(approving(done), store=store, durability="step", keep="unfinished")
         result = await runner.query("go", checkpoint_id="c")
         assert result.status == "interrupted"
         assert isinstance(result.error, StoreError)
@@ -226,12 +226,12 @@ def test_g08_an_interrupt_of_which_a_version_before_this_one_had_only_the_steps_
 
     async def main():
         agent = approving(done)
-        await Runner(agent, store=store, durability="step").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
         (_, before), (_, after) = store.taken[-2:]
         marks = {key: value for key, value in before.items() if ":open:" in key}
         assert marks
         left = Snapshots({**marks, **{key: value for key, value in after.items() if key != "c"}})
-        runner = Runner(agent, store=left, durability="step")
+        runner = Runner(agent, store=left, durability="step", keep="unfinished")
         assert await runner.recover() == []
         assert left.content().keys() == after.keys()
         assert (await runner.resume("c", data=1)).final_message.text == "done"
@@ -246,11 +246,11 @@ def test_nothing_is_left_of_a_run_that_ends_wherever_its_end_is_cut_short(run):
 
     async def main():
         agent = ChatModelAgent(name="A", model=ScriptedModel(["hello"] * 9))
-        await Runner(agent, store=store, durability="step").query("go")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         assert store.content() == {}
         for _what, content in store.taken:
             left = Snapshots(content)
-            for recovered in await Runner(agent, store=left, durability="step").recover():
+            for recovered in await Runner(agent, store=left, durability="step", keep="unfinished").recover():
                 assert (await recovered).status == "completed"
             assert left.content() == {}
 
@@ -264,7 +264,7 @@ def test_a_forked_process_takes_no_run_of_its_parents(run, store_of):
 
     async def main():
         store = store_of("sqlite")
-        runner = Runner(approving(done, gate), store=store, durability="step")
+        runner = Runner(approving(done, gate), store=store, durability="step", keep="unfinished")
         await runner.query("go", checkpoint_id="c")
         await runner.query("go", checkpoint_id="d")
         first = runner.resume("c", data=1)  # a lease is held when the child is made
@@ -295,7 +295,7 @@ def claims(store):
     """How many runs this process finds that nobody works on."""
 
     async def main():
-        return len(await Runner(approving([]), store=store, durability="step").recover())
+        return len(await Runner(approving([]), store=store, durability="step", keep="unfinished").recover())
 
     try:
         return asyncio.run(main())

@@ -55,7 +55,7 @@ async def recorded(store, run_id):
 
 async def played(store, trouble=None, text="", **options):
     """A run, with the events that were shown, and its result."""
-    runner = Runner(Talks(trouble, text), store=store, durability="step")
+    runner = Runner(Talks(trouble, text), store=store, durability="step", keep="unfinished")
     running = runner.query("go", **options)
     runner.agent.trouble = once(runner.agent, trouble)
     return runner, [event async for event in running], await running
@@ -309,7 +309,7 @@ def test_g07_a_run_that_cannot_be_written_down_as_begun_has_not_begun(run, faili
 
     async def main():
         store = Failing(failing)
-        runner = Runner(Asked(name="A"), store=store, durability="step")
+        runner = Runner(Asked(name="A"), store=store, durability="step", keep="unfinished")
         with pytest.raises(StoreError, match="it is broken"):
             await runner.query("go")
         assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it is still being written"

@@ -9,6 +9,7 @@ import pytest
 
 from understudy.runtime.data.chat import Message, MessageDelta
 from understudy.runtime.models import ModelRequest, OpenAIChatModel, OpenAIResponsesModel
+from understudy.runtime.models.openai_model import OpenAIModel
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,14 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(params=["wire", "client"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How models reach their provider: over the wire, or through the `openai` client, as they do where one is given. Both keep to the same."""
+    monkeypatch.setattr(OpenAIModel, "_is_wired", request.param == "wire")
+    way: str = request.param
+    return way
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from understudy.runtime.models import (
     stream_of,
 )
 
+pytestmark = pytest.mark.usefixtures("way")
+
 SOON = Backoff(initial=0, jitter=0)
 
 

@@ -10,6 +10,8 @@ from understudy.runtime.data.chat import AudioPart, FilePart, ImagePart, Message
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OpenAIChatModel, OutputSchema, ToolSpec
 
+pytestmark = pytest.mark.usefixtures("way")
+
 STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 
 

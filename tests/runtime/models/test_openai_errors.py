@@ -13,6 +13,8 @@ from understudy.runtime.errors import ModelError
 from understudy.runtime.models import OpenAIChatModel
 from understudy.runtime.models.openai_errors import KINDS, model_error
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def test_the_table_knows_every_error_of_the_library():
     """If this fails, the library has a new one: decide what it means."""

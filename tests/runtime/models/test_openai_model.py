@@ -16,6 +16,8 @@ from understudy.runtime.errors import UsageError
 from understudy.runtime.models import ModelSettings, OpenAIChatModel, OpenAIResponsesModel
 from understudy.runtime.models.protocol import SettingsFields
 
+pytestmark = pytest.mark.usefixtures("way")
+
 BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
 
 

@@ -9,6 +9,8 @@ from understudy.runtime.data.chat import FilePart, ImagePart, Message, TextPart,
 from understudy.runtime.errors import ModelError, UsageError
 from understudy.runtime.models import ModelSettings, OutputSchema, ToolSpec
 
+pytestmark = pytest.mark.usefixtures("way")
+
 STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 REASONING = {"type": "reasoning", "id": "x1", "summary": [{"type": "summary_text", "text": "because"}]}
 

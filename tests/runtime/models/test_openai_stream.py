@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
 from understudy.runtime.errors import ModelError
-from understudy.runtime.models.openai_events import EventDecoder
 from understudy.runtime.models.openai_responses import OpenAIResponsesModel
 from understudy.runtime.models.tool_call_deltas import ToolCallMerger
+from understudy.runtime.models.wire.sse import EventDecoder
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def script(*chunks, **how):

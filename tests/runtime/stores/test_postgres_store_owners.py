@@ -254,7 +254,7 @@ def test_tables_of_version_1_are_taken_over_with_what_is_held(run, store_of, sql
         assert await store.claim("other", "a", former="lease:other") is not None
         with pytest.raises(psycopg.errors.UndefinedTable):
             sql(f"SELECT 1 FROM {store._prefix}leases")
-        assert sql(f"SELECT version FROM {store._prefix}version") == [(2,)]
+        assert sql(f"SELECT version FROM {store._prefix}version") == [(3,)]
 
         async def free():
             return await store.claim("run", "a", [Append("run", (b"second",), 1)], former="lease:run")

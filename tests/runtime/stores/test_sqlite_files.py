@@ -109,11 +109,11 @@ def test_a_newer_version_that_comes_while_it_is_open_is_told(run, path):
         async with SQLiteStore(path) as store:
             await store.set("key", b"v")
             other = sqlite3.connect(path, isolation_level=None)
-            other.execute("PRAGMA user_version = 3")
+            other.execute("PRAGMA user_version = 4")
             for call in (lambda: store.set("key", b"w"), lambda: store.get("key"), lambda: store.claim("k", "me")):
-                with pytest.raises(StoreError, match=r"newer version of understudy.*version 3.*Update"):
+                with pytest.raises(StoreError, match=r"newer version of understudy.*version 4.*Update"):
                     await call()
-            other.execute("PRAGMA user_version = 2")
+            other.execute("PRAGMA user_version = 3")
             other.close()
             assert await store.get("key") == b"v"
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pydantic import BaseModel
 
-from tests.doubles.a2a import ByHand, scripted, serving, state_of, status_text, text_of
+from tests.doubles.a2a import ByHand, kind_of, message, scripted, serving, state_of, status_text, text_of
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import AgentEvent, MemoryStore, Message, Options, Runner, ScriptedModel, ToolCalls
 from understudy.runtime.a2a import AuthRequired, Task, TaskState, TaskStatus, a2a_app
@@ -310,3 +310,49 @@ def test_an_event_of_an_agent_with_several_parts_is_an_artifact_with_these(serve
         assert text_of(await client.send()) == "text"
 
     served(play, story)
+
+
+def test_who_subscribes_in_the_middle_of_an_answer_gets_the_task_as_it_is(served):
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    async def play(input, context):
+        if context.resume is None or not context.resume.was_interrupted:
+            yield context.interrupt("?")
+            return
+        yield "first"
+        begun.set()
+        await gate.wait()
+        yield "then"
+
+    async def story(client):
+        task = await client.send()
+        answer = await client.send("x", taskId=task["id"], configuration={"returnImmediately": True})
+        await begun.wait()
+        async with client.streaming("SubscribeToTask", {"id": task["id"]}) as events:
+            first = await anext(events)
+            assert (state_of(first), text_of(first["task"])) == ("WORKING", "first")
+            gate.set()
+            assert [kind_of(event) async for event in events] == ["artifact", "COMPLETED"]
+        assert state_of(answer) in ("WORKING", "INPUT_REQUIRED")
+
+    served(play, story)
+
+
+def test_a_stream_to_a_task_that_has_ended_is_refused_before_it_begins(served):
+    async def story(client):
+        task = await client.send("paint")
+        await client.send("blue", taskId=task["id"])
+        answer = await client.call("SendStreamingMessage", {"message": message(taskId=task["id"])})
+        assert answer["error"]["code"] == -32004
+
+    served(asks, story)
+
+
+def test_a_stream_that_answers_shows_the_task_and_what_follows(served):
+    async def story(client):
+        task = await client.send("paint")
+        events = await client.stream("blue", taskId=task["id"])
+        assert [kind_of(event) for event in events] == ["INPUT_REQUIRED", "WORKING", "artifact", "COMPLETED"]
+        assert "task" in events[0]
+
+    served(asks, story)

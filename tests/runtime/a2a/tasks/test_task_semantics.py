@@ -1,9 +1,11 @@
 """What a task of a served agent does, over real HTTP: its states, its artifacts, its history, what it asks and what it is told."""
 
+import asyncio
+
 import pytest
 
 from tests.doubles.a2a import ByHand, kind_of, scripted, serving, state_of, status_text, text_of
-from understudy.runtime.a2a import ArtifactUpdate, DataPart, FilePart, Reject, Reply, Status, a2a_app
+from understudy.runtime.a2a import AgentCardSettings, ArtifactUpdate, DataPart, FilePart, Reject, Reply, Status, a2a_app
 
 
 @pytest.fixture
@@ -144,3 +146,32 @@ def test_raw_exception_texts_never_reach_a_client(served):
         assert "swordfish" not in str(await client.get(task["id"]))
 
     served(play, story)
+
+
+def test_a_handler_that_does_not_stop_is_cut_off(run, monkeypatch):
+    monkeypatch.setattr("understudy.runtime.a2a.tasks.task_actor.CANCEL_SECONDS", 0.2)
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    class Stubborn:
+        async def message(self, request):
+            begun.set()
+            while not gate.is_set():
+                try:
+                    await gate.wait()
+                except asyncio.CancelledError:
+                    continue
+
+    async def story(client):
+        task = await client.send(configuration={"returnImmediately": True})
+        await begun.wait()
+        canceled = (await client.call("CancelTask", {"id": task["id"]}))["result"]
+        assert state_of(canceled) == "CANCELED"
+        assert state_of(await client.get(task["id"])) == "CANCELED"
+        gate.set()
+
+    async def main():
+        app = a2a_app(handlers=Stubborn(), card=AgentCardSettings(name="stubborn", description="d"))
+        async with serving(app) as url, ByHand(url) as client:
+            await story(client)
+
+    run(main())

@@ -1,0 +1,227 @@
+"""The transport on aiohttp: one session on one event loop.
+
+Owns: the session, its connections, and which of them a request may be sent on again. It must never be imported before a model is asked: aiohttp takes a
+quarter of a second. It follows redirects by itself, because a key in a header of the provider's own must not go to another server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict
+from yarl import URL
+
+from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError, TransportReply
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["AiohttpReply", "AiohttpTransport"]
+
+_KEEP_ALIVE_SECONDS: Final = 60.0
+_MOST_OF_A_HEADER: Final = 64 * 1024
+_MOST_REDIRECTS: Final = 20
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_AS_IT_WAS: Final = frozenset((307, 308))
+_SECRETS: Final = ("Authorization", "api-key", "Cookie", "Proxy-Authorization")
+_OF_THE_BODY: Final = ("Content-Type", "Content-Length")
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class _Handler(ResponseHandler):
+    """A connection that knows whether it was used before, and whether anything has come for the request that is on it now."""
+
+    requests = 0
+    has_received = False
+    _silent_until = 0.0
+
+    def _reschedule_timeout(self) -> None:
+        """aiohttp makes a new timer for each piece of a reply. Here one timer looks, when it is due, how long ago the last piece came."""
+        timeout = self._read_timeout
+        if not timeout:
+            self._drop_timeout()
+            return
+        self._silent_until = self._loop.time() + timeout
+        if self._read_timeout_handle is None:
+            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+
+    def _on_read_timeout(self) -> None:
+        self._read_timeout_handle = None
+        if self._silent_until > self._loop.time():
+            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+        else:
+            super()._on_read_timeout()
+
+    def set_response_params(self, **params: Any) -> None:
+        self.requests += 1
+        self.has_received = False
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        self.has_received = True
+        super().data_received(data)
+
+    @property
+    def was_stale(self) -> bool:
+        """Whether the server may have closed it while it was idle: nothing says that the request was ever looked at."""
+        return self.requests > 1 and not self.has_received
+
+
+class _Request(aiohttp.ClientRequest):
+    """A request that knows its connection."""
+
+    connection: aiohttp.connector.Connection | None = None
+    handler: _Handler | None = None
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        self.handler = conn.protocol if isinstance(conn.protocol, _Handler) else None
+        return await super().send(conn)
+
+
+async def _sent_again(request: aiohttp.ClientRequest, send: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
+    """Send it; once more, if it went out on a connection that the server had closed meanwhile."""
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        handler = request.handler if isinstance(request, _Request) else None
+        if handler is None or not handler.was_stale:
+            raise
+    return await send(request)
+
+
+class AiohttpReply:
+    """A `TransportReply`."""
+
+    __slots__ = ("_content", "_response", "headers", "next_piece", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._content = response.content
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self.next_piece: Callable[[], Awaitable[bytes]] = response.content.readany
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._content.at_eof()
+
+    def error(self, problem: BaseException) -> TransportError | None:
+        return _as_transport_error(problem)
+
+    def drop(self) -> None:
+        self._response.close()
+
+
+class AiohttpTransport:
+    """A `Transport`. To be made on its loop."""
+
+    def __init__(self, max_connections: int, context: ssl.SSLContext | None, proxy: str | None) -> None:
+        connector = aiohttp.TCPConnector(
+            limit=max_connections,
+            keepalive_timeout=_KEEP_ALIVE_SECONDS,
+            ssl=context if context is not None else True,
+            resolver=aiohttp.ThreadedResolver(),  # as the operating system does it: another one would be taken if it happens to be installed
+        )
+        # Its own answers no question about a connection: whether it was used before, and whether anything has come.
+        connector._factory = cast("partial[ResponseHandler]", partial(_Handler, loop=asyncio.get_running_loop()))
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=_Request,
+            middlewares=(_sent_again,),
+            timeout=_timeout(None),
+            proxy=proxy,
+            max_line_size=_MOST_OF_A_HEADER,
+            max_field_size=_MOST_OF_A_HEADER,
+        )
+        self._connector = connector
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None) -> TransportReply:
+        target = URL(url, encoded=True)
+        limits = self._session.timeout if timeout is None else _timeout(timeout)
+        try:
+            response = await self._session.request("POST", target, data=body, headers=headers, allow_redirects=False, timeout=limits)
+            if response.status in _REDIRECTS and "Location" in response.headers:
+                response = await self._redirected(response, headers, body, limits)
+        except Exception as problem:
+            error = _as_transport_error(problem)
+            if error is None:
+                raise
+            raise error from None  # what aiohttp raises may hold the headers
+        return AiohttpReply(response)
+
+    async def _redirected(
+        self, response: aiohttp.ClientResponse, headers: Mapping[str, str], body: bytes, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        method, data, left = "POST", body, CIMultiDict(headers)
+        for _ in range(_MOST_REDIRECTS):
+            target = response.url.join(URL(response.headers["Location"], encoded=True))
+            status = response.status
+            response.close()
+            if target.scheme not in _PORTS or not target.raw_host:
+                raise TransportError("UnsupportedProtocol", f"The server redirects to {target.scheme}://{target.raw_host or ''}, which is no address for HTTP.")
+            if _leaves(response.url, target):
+                for name in _SECRETS:
+                    left.popall(name, None)
+            if status not in _AS_IT_WAS and method != "GET":
+                method, data = "GET", b""
+                for name in _OF_THE_BODY:
+                    left.popall(name, None)
+            response = await self._session.request(method, target, data=data or None, headers=left, allow_redirects=False, timeout=limits)
+            if response.status not in _REDIRECTS or "Location" not in response.headers:
+                return response
+        response.close()
+        raise TransportError("TooManyRedirects", f"The server redirects more than {_MOST_REDIRECTS} times.")
+
+    def is_closed(self) -> bool:
+        return self._session.closed
+
+    async def close(self) -> None:
+        # Closing by aiohttp's own `close` waits, in a task of its own, until each server has answered the farewell. Here all of them are told at once.
+        self._connector._close(abort_ssl=True)
+        self._session.detach()
+        await asyncio.sleep(0)  # in which the loop lets go of the sockets
+
+
+def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
+    silent = SILENT_SECONDS if seconds is None else seconds
+    return aiohttp.ClientTimeout(total=None, sock_read=silent, sock_connect=CONNECT_SECONDS if seconds is None else seconds, ceil_threshold=1 << 31)
+
+
+def _leaves(before: URL, after: URL) -> bool:
+    """Whether a redirect goes to another server. From HTTP to HTTPS at the same one is none."""
+    if before.origin() == after.origin():
+        return False
+    return not (before.host == after.host and (before.scheme, before.port, after.scheme, after.port) == ("http", 80, "https", 443))
+
+
+def _as_transport_error(problem: BaseException) -> TransportError | None:
+    if isinstance(problem, TransportError):
+        return problem
+    if isinstance(problem, TimeoutError):
+        return TransportError("ConnectTimeout" if isinstance(problem, aiohttp.ConnectionTimeoutError) else "ReadTimeout", str(problem), "timeout")
+    if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.ClientConnectorSSLError):
+        return TransportError("ConnectError", str(problem))
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        return TransportError("ProxyError", f"The proxy answered {problem.status} {problem.message}.")
+    if isinstance(problem, aiohttp.ServerDisconnectedError):
+        return TransportError("RemoteProtocolError", "Server disconnected without sending a response.")
+    if isinstance(problem, aiohttp.ClientPayloadError):
+        return TransportError("RemoteProtocolError", f"The reply ends early: {_short(problem)}")
+    if isinstance(problem, aiohttp.ClientResponseError | HttpProcessingError):
+        return TransportError("RemoteProtocolError", f"The server's answer is no HTTP: {_short(problem.message)}")
+    if isinstance(problem, aiohttp.ClientError | OSError):
+        return TransportError("ReadError", str(problem) or type(problem).__name__)
+    return None
+
+
+def _short(text: object) -> str:
+    return " ".join(str(text).split())[:200]

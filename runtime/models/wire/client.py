@@ -1,0 +1,201 @@
+"""A model's requests on one event loop: from the bytes of a body to the values in its reply.
+
+Owns: the order of things. The target is found when it is first needed, a key that a function gives is asked for each time, and what goes wrong becomes an
+error of the `openai` client's. It must never let go of a reply without giving its connection back or closing it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from ...errors import ModelError
+from ..openai_errors import model_errors
+from .events import DONE, check_head, decoded
+from .header_values import check_headers
+from .protocol import Transport, TransportError, TransportReply
+from .sse import EventDecoder
+from .target import Target, TargetFinder, check_url
+
+__all__ = ["Key", "WireClient"]
+
+_SECONDS_TO_THE_END: Final = 0.1
+_MOST_OF_AN_ERROR: Final = 1024 * 1024
+_OK, _NO_LONGER_OK = 200, 300
+_OF_JSON: Final = (b"{", b"[")
+
+
+class Key:
+    """A key that a function gives: the `openai` client is given a mark in its place, which is replaced in each request."""
+
+    MARK: Final = "understudy-asks-for-the-key"
+
+    def __init__(self, ask: Callable[[], Awaitable[str]]) -> None:
+        self._ask = ask
+
+    async def mark(self) -> str:
+        """What the client takes for the key."""
+        return self.MARK
+
+    async def put_into(self, target: Target, who: str) -> Target:
+        """The target with the key of this moment."""
+        key = await self._ask()
+        if not isinstance(key, str) or not key:
+            msg = f"{who}: api_key= is a function that returned {type(key).__name__ if not isinstance(key, str) else 'an empty text'}: return the key as text."
+            raise ModelError(msg, kind="auth")
+        headers = {name: value.replace(self.MARK, key) for name, value in target.headers.items()}
+        check_headers(who, headers)
+        return replace(target, headers=headers)
+
+
+class WireClient:
+    """The way of one model to its provider, on one loop."""
+
+    __slots__ = ("_decode", "_finder", "_key", "_most_bytes", "_target", "_transport", "_transport_to", "who")
+
+    def __init__(
+        self,
+        finder: TargetFinder,
+        transport_to: Callable[[str], Transport],
+        decode: Callable[[bytes], Any],
+        key: Key | None,
+        who: str,
+        most_bytes: int,
+    ) -> None:
+        self._finder = finder
+        self._transport_to = transport_to
+        self._transport: Transport | None = None
+        self._decode = decode
+        self._key = key
+        self._target: Target | None = None
+        self._most_bytes = most_bytes
+        self.who = who
+
+    async def whole(self, body: bytes, timeout: float | None) -> Any:
+        """The value in the reply; its text, if it is none."""
+        with model_errors(self.who):
+            reply = await self._open(body, timeout)
+            try:
+                data = await self._read(reply, self._most_bytes)
+            except TransportError as error:
+                raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
+            finally:
+                reply.drop()
+            return self._value(reply, data)
+
+    def _value(self, reply: TransportReply, data: bytes) -> Any:
+        if "json" not in reply.headers.get("Content-Type", "json") and not data.lstrip().startswith(_OF_JSON):
+            return data.decode(errors="replace")
+        return self._decode(data)
+
+    async def batches(self, body: bytes, timeout: float | None) -> AsyncGenerator[list[Any], None]:
+        """The values in the events of a stream, those together that came together; `DONE` as the very last, if the provider says so.
+
+        When this is closed, its connection is, too, but for one on which the reply was read to its end.
+        """
+        who, decoder, left, decode = self.who, EventDecoder(), self._most_bytes, self._decode
+        errors = model_errors(who)
+        with errors:
+            reply = await self._open(body, timeout)
+        try:
+            while True:
+                with errors:
+                    try:
+                        piece = await reply.next_piece()
+                    except Exception as problem:  # noqa: BLE001 -- it is raised, as what it means
+                        raise _of_transport(reply, problem) from None
+                    if not piece:
+                        check_head(decoder, who)
+                        return
+                    left -= len(piece)
+                    if left < 0:
+                        raise self._too_large()
+                    items = decoded(decoder.feed(piece), who, decode)
+                if not items:
+                    continue
+                if items[-1] is DONE:
+                    await _to_the_end(reply)
+                    yield items
+                    return
+                yield items
+        finally:
+            reply.drop()
+
+    def is_closed(self) -> bool:
+        return self._transport is not None and self._transport.is_closed()
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            await self._transport.close()
+
+    async def _open(self, body: bytes, timeout: float | None) -> TransportReply:
+        """The reply to that, if it is one of success."""
+        target = self._target or await self._find()
+        if self._key is not None:
+            target = await self._key.put_into(target, self.who)
+        transport = self._transport
+        assert transport is not None
+        try:
+            reply = await transport.send(target.url, target.headers, body, timeout)
+        except TransportError as error:
+            raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
+        if not _OK <= reply.status < _NO_LONGER_OK:
+            raise await self._refused(reply)
+        return reply
+
+    async def _refused(self, reply: TransportReply) -> Exception:
+        """What such a reply means."""
+        try:
+            data = await self._read(reply, _MOST_OF_AN_ERROR)
+        except (TransportError, ModelError):
+            data = b""  # the status says enough
+        finally:
+            reply.drop()
+        return await self._finder.status_error(reply.status, reply.headers, data)
+
+    async def _find(self) -> Target:
+        try:
+            target = await self._finder.find()
+            check_url(target.url)
+        except TransportError as error:
+            raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
+        check_headers(self.who, target.headers)
+        if self._transport is None:
+            self._transport = self._transport_to(target.url)
+        self._target = target
+        return target
+
+    async def _read(self, reply: TransportReply, most: int) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        while not reply.is_at_end:
+            try:
+                piece = await reply.next_piece()
+            except Exception as problem:  # noqa: BLE001 -- as above
+                raise _of_transport(reply, problem) from None
+            size += len(piece)
+            if size > most:
+                raise self._too_large()
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _too_large(self) -> ModelError:
+        msg = f"{self.who}: the reply is larger than {self._most_bytes:,} bytes, and was left. If that is meant, give the model a larger max_reply_bytes."
+        return ModelError(msg, kind="malformed")
+
+
+def _of_transport(reply: TransportReply, problem: Exception) -> Exception:
+    """What to raise: the transport's own error may show the headers."""
+    return reply.error(problem) or problem
+
+
+async def _to_the_end(reply: TransportReply) -> None:
+    """A connection can be used again only if its reply was read to the end. That is not worth waiting for."""
+    if not reply.is_at_end:
+        with suppress(Exception):
+            async with asyncio.timeout(_SECONDS_TO_THE_END):
+                while not reply.is_at_end:
+                    await reply.next_piece()

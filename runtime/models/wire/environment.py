@@ -1,0 +1,55 @@
+"""What the machine says about connections: proxies, certificates, and how many files a process may have open.
+
+Owns: the reading of it, as the `openai` client's own HTTP library reads it. It must never connect to anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ssl
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+__all__ = ["default_max_connections", "environment_proxy", "is_supported", "tls_context"]
+
+_PORTS: Final = {"http": 80, "https": 443}
+_SHARE_OF_FILES: Final = 0.75
+_MOST_CONNECTIONS: Final = 10_000
+_FEWEST_CONNECTIONS: Final = 100
+
+
+def environment_proxy(url: str) -> str | None:
+    """The proxy that the environment names for that address."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or not parts.hostname or "*" in (name.strip() for name in proxies.get("no", "").split(",")):
+        return None
+    if proxy_bypass(parts.hostname) or proxy_bypass(f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, 0)}"):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def is_supported(proxy: str | None) -> bool:
+    """Whether a transport of this room knows such a proxy. Others, as SOCKS, are the `openai` client's."""
+    return proxy is None or urlsplit(proxy).scheme in _PORTS
+
+
+def tls_context(library: str) -> ssl.SSLContext:
+    """Whom to trust: those that the HTTP library of that name trusts, which knows SSL_CERT_FILE and SSL_CERT_DIR."""
+    make: Callable[[], ssl.SSLContext] | None = getattr(importlib.import_module(library), "create_ssl_context", None)
+    return ssl.create_default_context() if make is None else make()
+
+
+def default_max_connections() -> int:
+    """As many as leave the process files for other things."""
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:  # Windows has no such limit for sockets
+        return _MOST_CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(_FEWEST_CONNECTIONS, min(_MOST_CONNECTIONS, int(soft * _SHARE_OF_FILES)))

@@ -1,0 +1,124 @@
+"""What is in the database of a `PostgresStore` of the list of runs: its tables, what writes them inside of the server, and the statements that read them.
+
+Each index begins with what is asked for and the status, and ends with when a run was started: whatever is asked for, the newest of each status stand at one
+place, and those of several statuses are merged.
+
+Owns: those tables, functions and statements. It knows nothing of connections.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ..threaded_store import EncodedQuery
+
+__all__ = ["ENTRY", "ENTRY_FUNCTIONS", "ENTRY_TABLES", "LISTING_NAMES", "entries_arguments"]
+
+LISTING_NAMES: Final = ("runs", "runs_by_status", "runs_by_agent", "runs_by_session", "runs_by_end", "run_labels", "labels_by_run", "list_run", "listed")
+
+ENTRY_TABLES: Final = (
+    """CREATE TABLE {runs} (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        run bytea NOT NULL UNIQUE,
+        agent bytea NOT NULL,
+        session bytea NOT NULL,
+        status bytea NOT NULL,
+        started bigint NOT NULL,
+        labels bytea[] NOT NULL,
+        value bytea NOT NULL,
+        written timestamptz NOT NULL,
+        expires timestamptz
+    )""",
+    "CREATE INDEX {runs_by_status_alone} ON {runs} (status, started, id)",
+    "CREATE INDEX {runs_by_agent_alone} ON {runs} (agent, status, started, id)",
+    "CREATE INDEX {runs_by_session_alone} ON {runs} (session, status, started, id) WHERE session > ''",
+    "CREATE INDEX {runs_by_end_alone} ON {runs} (expires) WHERE expires IS NOT NULL",
+    """CREATE TABLE {run_labels} (
+        label bytea NOT NULL, status bytea NOT NULL, started bigint NOT NULL, id bigint NOT NULL REFERENCES {runs} ON DELETE CASCADE,
+        PRIMARY KEY (label, status, started, id)
+    )""",
+    "CREATE INDEX {labels_by_run_alone} ON {run_labels} (id)",
+    "CREATE INDEX {entries_by_end_alone} ON {entries} (expires) WHERE expires IS NOT NULL",
+)
+
+# Writes one entry. What was there and has expired counts as not there. With each that has an end, a few others that have come to theirs go; those that another
+# one has locked are left to it.
+_LIST_RUN: Final = """CREATE OR REPLACE FUNCTION {list_run}(
+    which bytea, who bytea, belongs bytea, stands bytea, beginning bigint, words bytea[], said bytea, later timestamptz, moment timestamptz
+) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
+DECLARE
+    held record;
+    number bigint;
+BEGIN
+    SELECT r.id, r.status, r.expires INTO held FROM {runs} AS r WHERE r.run = which FOR UPDATE;
+    IF FOUND AND held.expires <= moment THEN
+        DELETE FROM {runs} AS r WHERE r.id = held.id;
+    END IF;
+    INSERT INTO {runs} AS r (run, agent, session, status, started, labels, value, written, expires)
+        VALUES (which, who, belongs, stands, beginning, words, said, moment, later)
+        ON CONFLICT (run) DO UPDATE SET session = excluded.session, status = excluded.status, value = excluded.value, written = excluded.written,
+            expires = excluded.expires
+        RETURNING r.id INTO number;
+    IF number IS DISTINCT FROM held.id THEN
+        INSERT INTO {run_labels} (label, status, started, id) SELECT DISTINCT word, stands, beginning, number FROM unnest(words) AS word;
+    ELSIF held.status <> stands THEN
+        UPDATE {run_labels} AS l SET status = stands WHERE l.id = number;
+    END IF;
+    IF later IS NOT NULL THEN
+        DELETE FROM {runs} AS r USING (SELECT x.id FROM {runs} AS x WHERE x.expires <= moment ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED) AS old
+            WHERE r.id = old.id;
+        DELETE FROM {entries} AS e
+            USING (
+                SELECT x.id FROM {entries} AS x WHERE x.expires <= moment AND x.expires > '-infinity' ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED
+            ) AS old
+            WHERE e.id = old.id;
+    END IF;
+END {tag}"""
+
+# The newest of each status that is wanted, merged.
+_LISTED: Final = """CREATE OR REPLACE FUNCTION {listed}(
+    states bytea[], who bytea, belongs bytea, words bytea[], since bigint, until bigint, most bigint, behind bytea
+) RETURNS TABLE (run bytea, agent bytea, session bytea, status bytea, started bigint, labels bytea[], value bytea)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS {tag}
+DECLARE
+    place bigint := until;
+    last_id bigint := -1;
+    source text;
+BEGIN
+    IF behind IS NOT NULL THEN
+        SELECT r.started, r.id INTO place, last_id FROM {runs} AS r WHERE r.run = behind;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
+    IF cardinality(words) > 0 THEN
+        source := 'SELECT r.* FROM {run_labels_literal} AS f JOIN {runs_literal} AS r ON r.id = f.id WHERE f.label = $4[1] AND r.labels @> $4 AND f.';
+    ELSE
+        source := 'SELECT f.* FROM {runs_literal} AS f WHERE f.';
+    END IF;
+    source := source || 'status = one.state AND f.started >= $5 AND f.started < $6 AND (f.started, f.id) < ($7, $8)';
+    IF belongs IS NOT NULL THEN
+        source := source || CASE WHEN cardinality(words) > 0 THEN ' AND r.session = $3' ELSE ' AND f.session > '''' AND f.session = $3' END;
+    END IF;
+    IF who IS NOT NULL THEN
+        source := source || CASE WHEN cardinality(words) > 0 THEN ' AND r.agent = $2' ELSE ' AND f.agent = $2' END;
+    END IF;
+    source := source || CASE WHEN cardinality(words) > 0 THEN ' AND (r.expires' ELSE ' AND (f.expires' END || ' IS NULL OR '
+        || CASE WHEN cardinality(words) > 0 THEN 'r' ELSE 'f' END || '.expires > clock_timestamp()) ORDER BY f.started DESC, f.id DESC LIMIT $9';
+    RETURN QUERY EXECUTE 'SELECT m.run, m.agent, m.session, m.status, m.started, m.labels, m.value FROM unnest($1) AS one (state), LATERAL ('
+        || source || ') AS m ORDER BY m.started DESC, m.id DESC LIMIT $9'
+        USING states, who, belongs, words, since, until, place, last_id, most;
+END {tag}"""
+
+ENTRY_FUNCTIONS: Final = (_LIST_RUN, _LISTED)
+
+ENTRY: Final = {
+    "run_entry": ("SELECT run, agent, session, status, started, labels, value FROM {runs} WHERE run = %s AND (expires IS NULL OR expires > clock_timestamp())"),
+    "run_entries": "SELECT * FROM {listed}(%s::bytea[], %s::bytea, %s::bytea, %s::bytea[], %s::bigint, %s::bigint, %s::bigint, %s::bytea)",
+}
+
+
+def entries_arguments(query: EncodedQuery) -> tuple[object, ...]:
+    states, labels = list(query.statuses), list(query.labels)
+    return states, query.agent, query.session, labels, query.since, query.until, query.limit, query.after

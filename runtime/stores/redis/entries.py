@@ -1,0 +1,73 @@
+"""The list of runs in Redis: what writes it, as a part of a batch, and what is found in it, in steps.
+
+Of each run there is `r:` with its columns; `runs` has when each was written, and `runs:ends` when those end that do. Of each status, and of each status with
+an agent, a session or a label, there is an index of its own, sorted by when the runs were started: the newest of each status stand at one place, and those of
+several statuses are merged by who asks.
+
+Owns: these scripts. It knows nothing of the client.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .scripts import COMMON
+
+__all__ = ["FIND_ENTRY", "LIST_ENTRIES", "PRUNE_ENTRIES"]
+
+# prefix; run
+FIND_ENTRY: Final = (
+    COMMON
+    + """
+local held = read_entry(ARGV[2])
+return held and {ARGV[2], held[1], held[2], held[3], held[4], cmsgpack.unpack(held[5]), held[6]}
+"""
+)
+
+# prefix; status; agent, session, each '0', or '1' and the text; since, until; how many are looked at; behind which run of which time, or nothing; labels.
+# Returns the last time and run that were looked at, or nothing behind the last of all; and the entries.
+LIST_ENTRIES: Final = (
+    COMMON
+    + """
+local status, most = ARGV[2], tonumber(ARGV[7])
+local agent, session = ARGV[3], ARGV[4]
+local place, last = ARGV[8], ARGV[9]
+local indexes = {}
+for at = 10, #ARGV do indexes[#indexes + 1] = index_of('l', status, ARGV[at]) end
+if session ~= '0' then indexes[#indexes + 1] = index_of('s', status, session:sub(2)) end
+if agent ~= '0' then indexes[#indexes + 1] = index_of('a', status, agent:sub(2)) end
+if #indexes == 0 then indexes[1] = index_of('', status, '') end
+-- The shortest is gone through, and the others are asked.
+local shortest, size = 1, nil
+for at, index in ipairs(indexes) do
+  local held = redis.call('ZCARD', index)
+  if not size or held < size then shortest, size = at, held end
+end
+local driver = table.remove(indexes, shortest)
+local top = place ~= '' and place or '(' .. ARGV[6]
+local rows = redis.call('ZREVRANGEBYSCORE', driver, top, ARGV[5], 'WITHSCORES', 'LIMIT', 0, most)
+local found, began, run = {}, nil, nil
+for at = 1, #rows, 2 do
+  run, began = rows[at], rows[at + 1]
+  local wanted = not (place ~= '' and tonumber(began) == tonumber(place) and run >= last)
+  for _, index in ipairs(indexes) do
+    wanted = wanted and redis.call('ZSCORE', index, run)
+  end
+  local held = wanted and read_entry(run)
+  if held then found[#found + 1] = {run, held[1], held[2], held[3], held[4], cmsgpack.unpack(held[5]), held[6]} end
+end
+if #rows < 2 * most then return {'', '', found} end
+return {string.format('%.0f', tonumber(began)), run, found}
+"""
+)
+
+# prefix; the age in ms from which on an entry goes, or -1; how many at most
+PRUNE_ENTRIES: Final = (
+    COMMON
+    + """
+local most = tonumber(ARGV[3])
+local gone = drop_entries('runs:ends', now, most)
+if gone < most and tonumber(ARGV[2]) >= 0 then gone = gone + drop_entries('runs', now - ARGV[2], most - gone) end
+return gone
+"""
+)
