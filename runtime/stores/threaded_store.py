@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from ..errors import UsageError
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
-from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
+from .run_entries import RunEntry, RunQuery, checked_query
 from .store_thread import Backend, Operation, Worker
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
