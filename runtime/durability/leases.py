@@ -272,14 +272,12 @@ class SystemLeases:
             self._set_renew_timer()
         return claim is not None
 
-    def _ask(self, lease: Lease, writes: Sequence[Write]) -> Coroutine[Any, Any, Claim | None]:
-        """Have the store grant it."""
+    async def _ask(self, lease: Lease, writes: Sequence[Write]) -> Claim | None:
+        """Have the store grant it. If who waits for the answer gives up, it is still heard, unless whatever the store is asked next comes after it."""
         owner = lease.owner
         granting = owner.access.claim(lease.key, owner.name, writes, former=lease.former)
-        return granting if owner.access.answers_in_order else self._hear(lease, granting)
-
-    async def _hear(self, lease: Lease, granting: Coroutine[Any, Any, Claim | None]) -> Claim | None:
-        """If who waits for the answer gives up, it is still heard: by the next question, such a store may not have acted on this one yet."""
+        if owner.access.answers_in_order:
+            return await granting
         lease.asking = self._loop.create_task(granting)
         claim = await asyncio.shield(lease.asking)
         lease.asking = None
