@@ -26,7 +26,7 @@ def test_what_a_file_grants_to_a_run_that_is_given_up_meanwhile_is_given_back(ru
 
     async def main():
         async with SQLiteStore(path) as store, ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="a", model=Instant()), store=store, durability="step", system=system)
+            runner = Runner(ChatModelAgent(name="a", model=Instant()), store=store, durability="step", keep="unfinished", system=system)
             await runner.query("What is one and two?")
             monkeypatch.setattr(SQLiteStore, "claim", told)
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
