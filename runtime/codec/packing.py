@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from struct import Struct
+from struct import pack as packed_numbers
 from typing import Any, Final, TypeVar, overload
 from zlib import crc32
 
@@ -33,7 +33,7 @@ _C = TypeVar("_C", bound=type)
 _MAGIC: Final = b"\xc1us"
 _VERSION: Final = 1
 _HEADER: Final = len(_MAGIC) + 1 + 4
-_HEAD: Final = Struct(f">{len(_MAGIC)}sBI").pack
+_HEAD: Final = f">{len(_MAGIC)}sBI"
 _LONGEST_CHAIN: Final = 32
 
 # All bytes but those that begin an array, a map or binary data: what is left when they are taken out is no less than the depth.
@@ -95,7 +95,7 @@ def pack(value: object, *, binaries: int = 0) -> bytes:
                 raise CheckpointError("it holds what would not come back as it is")  # noqa: TRY301 -- `refusal` finds out where
     except Exception as error:  # noqa: BLE001 -- getters and properties of users' classes may raise anything
         raise refusal(value, error, _registry) from (None if isinstance(error, CheckpointError) else error)
-    return _HEAD(_MAGIC, _VERSION, crc32(body)) + body
+    return packed_numbers(_HEAD, _MAGIC, _VERSION, crc32(body)) + body
 
 
 def unpack(data: bytes | bytearray | memoryview) -> Any:
