@@ -19,6 +19,7 @@ LONGEST = 60
 LONGER = {
     "a2a_services": 65,
     "a2a_supervisor": 110,
+    "agents_sdk_durable": 100,
     "conversation": 65,
     "customer_service": 100,
     "layered_supervisor": 80,
@@ -56,6 +57,12 @@ SAID = {
         "server: told to stop a long poem",
         "cancelled: canceled",
         "and so it is: canceled",
+    ],
+    "agents_sdk_durable": [
+        "the first process has ended with -9",
+        "run trip-1 has ended: Your trip to Oslo is booked.",
+        "flight to Oslo booked",
+        "hotel in Oslo booked",
     ],
     "agent_as_tool": [
         '[Writer] calls translator({"request":"The show goes on."})',
@@ -205,7 +212,7 @@ SAID = {
     ],
     "transfer": ["> What's the weather", "[WeatherAgent] get_weather -> the temperature in Beijing is 25°C", "> Book me a flight", "[RouterAgent] I am sorry"],
 }
-OF_ACTORS = {"a2a_task", "from_a_script", "supervised_workers"}  # without a model
+OF_ACTORS = {"a2a_task", "agents_sdk_durable", "from_a_script", "supervised_workers"}  # without a model, or with one of their own
 OF_AGENTS = sorted(SAID.keys() - OF_ACTORS)
 
 
@@ -242,6 +249,7 @@ def test_an_example_imports_what_users_import_and_says_how_it_is_run(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     public = {"understudy.actors", "understudy.runtime", "understudy.runtime.a2a", "understudy.actors.swarm", "understudy.actors.swarm.repl"}
+    public |= {"understudy.actors.agents_sdk", "understudy.actors.agents_sdk.testing"}
     assert {module for module in modules if module.startswith("understudy")} <= public
     assert f"python examples/{name}.py" in (ast.get_docstring(tree) or "")
 

@@ -26,7 +26,7 @@ STATE = {
     "actors.agents_sdk.logger": {"logger": "the SDK's logger, which programs set up by its name"},
     "actors.agents_sdk.models.attempts": {"_client_may_retry": "a context variable: OpenAI's client is far from whoever decides"},
     "actors.agents_sdk.models.settings": {"_defaults": "the SDK has a client, a key and an API for the process"},
-    "actors.agents_sdk.run": {"_default": "the SDK has a runner for the process"},
+    "actors.agents_sdk.run": {"_default": "the SDK has a runner for the process", "_left_open": "the loops that `run_sync` leaves open, as the SDK does; weak"},
     "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
     "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
     "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},

@@ -6,10 +6,12 @@ Owns: `Runner`, and which runner it uses. It must never run anything itself: the
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet, ref
 
 from .play.live import LiveRun as _LiveRun
 from .result import RunResult, RunResultStreaming
@@ -90,7 +92,27 @@ def _loop_of_thread() -> asyncio.AbstractEventLoop:
     if loop.is_closed():
         loop = policy.new_event_loop()
         policy.set_event_loop(loop)
+    if loop not in _left_open:
+        _left_open.add(loop)
+        atexit.register(_close, ref(loop))
     return loop
+
+
+def _close(left: ref[asyncio.AbstractEventLoop]) -> None:
+    """The process ends: so do the connections that were opened on a loop which stays."""
+    loop = left()
+    if loop is not None and not loop.is_closed() and not loop.is_running():
+        loop.run_until_complete(_end(loop))
+        loop.close()
+
+
+async def _end(loop: asyncio.AbstractEventLoop) -> None:
+    await loop.shutdown_asyncgens()
+    for _ in range(3):
+        await asyncio.sleep(0)  # connections that were closed say so in the next turns
+
+
+_left_open: Final[WeakSet[asyncio.AbstractEventLoop]] = WeakSet()
 
 
 class _Default:

@@ -104,8 +104,20 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 -- needed only where something is wrong
 
     plain = name.translate(_WITHOUT_DIGITS)
-    found = get_close_matches(name, [other for other in names if other.translate(_WITHOUT_DIGITS) != plain], 1, _CLOSE)
+    found = get_close_matches(name, [other for other in names if other.translate(_WITHOUT_DIGITS) != plain and is_one_slip(name, other)], 1, _CLOSE)
     return found[0] if found else None
+
+
+def is_one_slip(name: str, other: str) -> bool:
+    """Whether one letter was left out, added, taken for another or swapped with its neighbour: names that differ in more are two names."""
+    short, long = sorted((name, other), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    at = next((index for index, (one, two) in enumerate(zip(short, long, strict=False)) if one != two), len(short))
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    swapped = short[:at] + short[at + 1 : at + 2] + short[at : at + 1] + short[at + 2 :]
+    return short[at + 1 :] == long[at + 1 :] or swapped == long
 
 
 _CLOSE: Final = 0.7

@@ -16,13 +16,21 @@ ROOT = Path(__file__).parents[2]
 
 # Where the real time is meant, and why. A file that needs it no more leaves the list.
 REAL = {
+    "actors/agents_sdk/models/error_facts.py": "a date of the provider's",
+    "actors/agents_sdk/models/understudy_model.py": "time stamps",
+    "runtime/a2a/push/policy.py": "the network's time",
+    "runtime/a2a/push/sender.py": "the network's time",
+    "runtime/a2a/server/gate.py": "the network's time",
     "runtime/clock.py": "the source of all time",
     "runtime/actor/future.py": "a thread that blocks has no loop, and no clock",
     "runtime/actor/ref.py": "a caller in another thread, or on another loop, where the system's clock must not be used",
     "runtime/actor/thread_cell.py": "a thread that blocks",
     "runtime/actor/waiting.py": "a thread that blocks",
+    "runtime/durability/persistence.py": "time stamps",
+    "runtime/durability/run_listing.py": "time stamps",
     "runtime/durability/store_access.py": "the network's time, which does not stand still",
     "runtime/models/openai_events.py": "the network's time",
+    "runtime/models/wire/client.py": "the network's time",
     "runtime/run/event_log.py": "time stamps",
     "runtime/run/run_record.py": "time stamps",
     "runtime/stores/postgres/store.py": "a thread that blocks",

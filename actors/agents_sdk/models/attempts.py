@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from openai import APIConnectionError, APITimeoutError, BadRequestError
 
 from ....runtime.backoff import jittered
+from ....runtime.clock import sleep
 from ....runtime.maybe_await import maybe_await
 from ..coercion import as_settings
 from ..exceptions import ModelTimeoutError
@@ -112,7 +113,7 @@ class _Attempts:
         logger.debug("A model's call has failed; it is made again in %ss (attempt %s).", decision.delay, self._number)
         await self._again()
         if decision.delay and decision.delay > 0:
-            await asyncio.sleep(decision.delay)
+            await sleep(decision.delay)
         self._number += 1
         self.failed += 1
         return True
@@ -126,7 +127,7 @@ class _Attempts:
             return False
         self._locked += 1
         await self._again()
-        await asyncio.sleep(1.0 * 2 ** (self._locked - 1))
+        await sleep(1.0 * 2 ** (self._locked - 1))
         self.failed += 1
         return True
 

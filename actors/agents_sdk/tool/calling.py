@@ -5,10 +5,10 @@ Owns: the timeout, and which context the function is given. It must never look a
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import Any, get_type_hints
 
+from ....runtime.clock import Deadline
 from ....runtime.maybe_await import maybe_await
 from ..exceptions import ToolTimeoutError
 from ..run_context import RunContextWrapper
@@ -25,12 +25,13 @@ async def invoke_function_tool(*, function_tool: FunctionTool, context: ToolCont
     given: Any = _context_for(function_tool, context)
     if function_tool.timeout_seconds is None:
         return await function_tool.on_invoke_tool(given, arguments)
-    work = asyncio.ensure_future(function_tool.on_invoke_tool(given, arguments))
+    deadline = Deadline(function_tool.timeout_seconds)
     try:
-        return await asyncio.wait_for(work, function_tool.timeout_seconds)
+        async with deadline:
+            return await function_tool.on_invoke_tool(given, arguments)
     except TimeoutError as error:
-        if work.done() and not work.cancelled():
-            return work.result()  # the tool's own
+        if not deadline.expired:
+            raise  # the tool's own
         late = ToolTimeoutError(function_tool.name, function_tool.timeout_seconds)
         if function_tool.timeout_behavior == "raise_exception":
             raise late from error

@@ -23,6 +23,8 @@ def test_a_session_carries_a_conversation_from_run_to_run(make):
         assert await session.pop_item() == kept[-1]
         await session.clear_session()
         assert (await session.get_items(), await session.pop_item()) == ([], None)
+        if isinstance(session, sdk.SQLiteSession):
+            session.close()
 
     asyncio.run(story())
 

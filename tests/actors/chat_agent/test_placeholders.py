@@ -71,7 +71,9 @@ def test_a_slip_of_the_pen_is_an_error_that_says_what_is_meant(written, values):
         filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann"))
 
 
-@pytest.mark.parametrize(("written", "values"), [("user_2", ["user_1"]), ("language", ["user"]), ("x", ["y"]), ("user.nam", ["user.name"])])
+@pytest.mark.parametrize(
+    ("written", "values"), [("user_2", ["user_1"]), ("language", ["user"]), ("x", ["y"]), ("user.nam", ["user.name"]), ("user_age", ["user_name"])]
+)
 def test_what_is_like_no_value_stays_as_it_is(written, values):
     assert filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann")) == f"For {{{written}}}."
 
