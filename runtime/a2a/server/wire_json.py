@@ -1,0 +1,167 @@
+"""The protocol's JSON, to and from protobuf: what `MessageToDict` and `ParseDict` do, for the messages of this protocol, in a fraction of the time.
+
+Owns: how each field is written and read, worked out once for each kind of message from its descriptor. It must never write anything else than `MessageToDict`
+does; what it cannot read for certain it leaves to `ParseDict`, which also knows what to say of it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message as ProtoMessage
+from google.protobuf.timestamp_pb2 import Timestamp
+
+__all__ = ["as_json_object", "read_message"]
+
+_Writer: TypeAlias = Callable[[Any], object]
+_Reader: TypeAlias = Callable[[ProtoMessage, str, object], None]
+
+
+class _Unusual(Exception):
+    """It is for `ParseDict`."""
+
+
+# Writing.
+
+_written: Final[dict[Descriptor, dict[int, tuple[str, _Writer]]]] = {}
+
+
+def as_json_object(message: ProtoMessage) -> dict[str, object]:
+    """What `MessageToDict` gives, in its order."""
+    plan = _written.get(message.DESCRIPTOR) or _plan_writing(message.DESCRIPTOR)
+    found: dict[str, object] = {}
+    for field, value in message.ListFields():
+        name, write = plan[field.number]
+        found[name] = write(value)
+    return found
+
+
+def _plan_writing(kind: Descriptor) -> dict[int, tuple[str, _Writer]]:
+    plan = _written[kind] = {field.number: (field.json_name, _writer(field)) for field in kind.fields}
+    return plan
+
+
+def _writer(field: FieldDescriptor) -> _Writer:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        msg = f"{field.full_name} is a map, which no message of the protocol has by itself."
+        raise TypeError(msg)
+    one = _writer_of_one(field)
+    if not field.is_repeated:
+        return one
+    return list if one is _same else lambda values: [one(value) for value in values]
+
+
+def _writer_of_one(field: FieldDescriptor) -> _Writer:
+    match field.type:
+        case FieldDescriptor.TYPE_STRING | FieldDescriptor.TYPE_BOOL | FieldDescriptor.TYPE_INT32:
+            return _same
+        case FieldDescriptor.TYPE_BYTES:
+            return _base64
+        case FieldDescriptor.TYPE_ENUM:
+            names = _names(field.enum_type)
+            return lambda number: names.get(number, number)
+        case FieldDescriptor.TYPE_MESSAGE:
+            if field.message_type.full_name == Timestamp.DESCRIPTOR.full_name:
+                return Timestamp.ToJsonString
+            return MessageToDict if _is_googles(field.message_type) else as_json_object
+    msg = f"{field.full_name} is of a type that no message of the protocol has."
+    raise TypeError(msg)
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _names(kind: EnumDescriptor) -> dict[int, str]:
+    return {number: value.name for number, value in kind.values_by_number.items()}
+
+
+def _is_googles(kind: Descriptor) -> bool:
+    return bool(kind.full_name.startswith("google.protobuf."))
+
+
+# Reading.
+
+_read: Final[dict[Descriptor, dict[str, _Reader]]] = {}
+
+
+def read_message(said: dict[str, object], message: ProtoMessage) -> bool:
+    """Fill the message from JSON. False: something in it is unusual, or wrong; the message is not to be used then."""
+    try:
+        _fill(message, said)
+    except Exception:  # noqa: BLE001 -- whatever is wrong with it, `ParseDict` finds the words for it
+        return False
+    return True
+
+
+def _fill(message: ProtoMessage, said: object) -> None:
+    if type(said) is not dict:
+        raise _Unusual
+    plan = _read.get(message.DESCRIPTOR) or _plan_reading(message.DESCRIPTOR)
+    for name, value in said.items():
+        read = plan.get(name)
+        if read is None or value is None:
+            raise _Unusual
+        read(message, name, value)
+
+
+def _plan_reading(kind: Descriptor) -> dict[str, _Reader]:
+    plan = _read[kind] = {field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}
+    return plan
+
+
+def _reader(field: FieldDescriptor) -> _Reader | None:
+    """None: whatever has this field is unusual."""
+    oneof = field.containing_oneof.name if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1 else None
+    name, is_repeated = field.name, field.is_repeated
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        return _reader_of_messages(field, oneof)
+    types = {FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_ENUM: str}
+    wanted = types.get(field.type)
+    if wanted is None:
+        return None
+    numbers = {value.name: value.number for value in field.enum_type.values} if field.enum_type is not None else None
+
+    def read(message: ProtoMessage, _said_as: str, value: Any) -> None:
+        if is_repeated:
+            if type(value) is not list or any(type(one) is not wanted for one in value) or numbers is not None:
+                raise _Unusual
+            getattr(message, name).extend(value)
+            return
+        if type(value) is not wanted or (oneof is not None and message.WhichOneof(oneof) is not None):
+            raise _Unusual
+        setattr(message, name, value if numbers is None else numbers[value])
+
+    return read
+
+
+def _reader_of_messages(field: FieldDescriptor, oneof: str | None) -> _Reader | None:
+    name, is_repeated, is_googles = field.name, field.is_repeated, _is_googles(field.message_type)
+    if is_googles and (is_repeated or field.message_type.full_name == Timestamp.DESCRIPTOR.full_name):
+        return None
+
+    def read(message: ProtoMessage, _said_as: str, value: object) -> None:
+        if oneof is not None and message.WhichOneof(oneof) is not None:
+            raise _Unusual
+        inner = getattr(message, name)
+        if is_repeated:
+            if type(value) is not list:
+                raise _Unusual
+            for one in value:
+                _fill(inner.add(), one)
+            return
+        inner.SetInParent()
+        if is_googles:
+            ParseDict(value, inner)
+        else:
+            _fill(inner, value)
+
+    return read
