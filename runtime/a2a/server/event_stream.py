@@ -21,12 +21,12 @@ __all__ = ["send_events"]
 
 _SOON: Final = 0.1
 """For how long a stream is written by itself."""
-_HEADERS: Final = [
+_HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
     (b"content-type", b"text/event-stream; charset=utf-8"),
-]
+)
 """As sse-starlette has them."""
 
 

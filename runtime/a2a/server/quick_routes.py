@@ -46,10 +46,6 @@ _KINDS: Final = {
     pb.TaskArtifactUpdateEvent: "artifactUpdate",
 }
 
-# As the SDK's routes write: an answer without spaces, an event with them.
-_compact: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_spaced: Final = json.JSONEncoder(ensure_ascii=False).encode
-
 
 class _Call:
     """A request that goes this way: what is asked, and how its answers are put."""
@@ -75,10 +71,10 @@ class _Call:
         return build_rest_error_payload(error)
 
     def event(self, shown: Shown) -> str:
-        return _spaced(self.result(shown))
+        return json.dumps(self.result(shown), ensure_ascii=False)
 
     def error_event(self, error: Exception) -> str:
-        return _spaced(self.error(error))
+        return json.dumps(self.error(error), ensure_ascii=False)
 
 
 class QuickRoutes:
@@ -163,7 +159,7 @@ def _context(scope: Scope) -> ServerCallContext:
 
 
 async def _answer(send: Send, status: int, said: dict[str, object], media_type: str) -> None:
-    body = _compact(said).encode()
+    body = json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()  # as Starlette writes it
     headers = [(b"content-length", b"%d" % len(body)), (b"content-type", media_type.encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -7,9 +7,12 @@ does; what it cannot read for certain it leaves to `ParseDict`, which also knows
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from a2a.types import a2a_pb2 as pb
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message as ProtoMessage
@@ -27,12 +30,10 @@ class _Unusual(Exception):
 
 # Writing.
 
-_written: Final[dict[Descriptor, dict[int, tuple[str, _Writer]]]] = {}
-
 
 def as_json_object(message: ProtoMessage) -> dict[str, object]:
     """What `MessageToDict` gives, in its order."""
-    plan = _written.get(message.DESCRIPTOR) or _plan_writing(message.DESCRIPTOR)
+    plan = _PLANS[message.DESCRIPTOR].fields
     found: dict[str, object] = {}
     for field, value in message.ListFields():
         name, write = plan[field.number]
@@ -40,17 +41,12 @@ def as_json_object(message: ProtoMessage) -> dict[str, object]:
     return found
 
 
-def _plan_writing(kind: Descriptor) -> dict[int, tuple[str, _Writer]]:
-    plan = _written[kind] = {field.number: (field.json_name, _writer(field)) for field in kind.fields}
-    return plan
-
-
 def _writer(field: FieldDescriptor) -> _Writer:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         msg = f"{field.full_name} is a map, which no message of the protocol has by itself."
         raise TypeError(msg)
     one = _writer_of_one(field)
-    if not field.is_repeated:
+    if not _is_repeated(field):
         return one
     return list if one is _same else lambda values: [one(value) for value in values]
 
@@ -84,13 +80,17 @@ def _names(kind: EnumDescriptor) -> dict[int, str]:
     return {number: value.name for number, value in kind.values_by_number.items()}
 
 
+def _is_repeated(field: FieldDescriptor) -> bool:
+    """Protobuf 5 has no `is_repeated`, and later ones warn of `label`."""
+    found = getattr(field, "is_repeated", None)
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED if found is None else found)
+
+
 def _is_googles(kind: Descriptor) -> bool:
     return bool(kind.full_name.startswith("google.protobuf."))
 
 
 # Reading.
-
-_read: Final[dict[Descriptor, dict[str, _Reader]]] = {}
 
 
 def read_message(said: dict[str, object], message: ProtoMessage) -> bool:
@@ -105,7 +105,7 @@ def read_message(said: dict[str, object], message: ProtoMessage) -> bool:
 def _fill(message: ProtoMessage, said: object) -> None:
     if type(said) is not dict:
         raise _Unusual
-    plan = _read.get(message.DESCRIPTOR) or _plan_reading(message.DESCRIPTOR)
+    plan = _PLANS[message.DESCRIPTOR].names
     for name, value in said.items():
         read = plan.get(name)
         if read is None or value is None:
@@ -113,15 +113,10 @@ def _fill(message: ProtoMessage, said: object) -> None:
         read(message, name, value)
 
 
-def _plan_reading(kind: Descriptor) -> dict[str, _Reader]:
-    plan = _read[kind] = {field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}
-    return plan
-
-
 def _reader(field: FieldDescriptor) -> _Reader | None:
     """None: whatever has this field is unusual."""
     oneof = field.containing_oneof.name if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1 else None
-    name, is_repeated = field.name, field.is_repeated
+    name, is_repeated = field.name, _is_repeated(field)
     if field.type == FieldDescriptor.TYPE_MESSAGE:
         return _reader_of_messages(field, oneof)
     types = {FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_ENUM: str}
@@ -144,7 +139,7 @@ def _reader(field: FieldDescriptor) -> _Reader | None:
 
 
 def _reader_of_messages(field: FieldDescriptor, oneof: str | None) -> _Reader | None:
-    name, is_repeated, is_googles = field.name, field.is_repeated, _is_googles(field.message_type)
+    name, is_repeated, is_googles = field.name, _is_repeated(field), _is_googles(field.message_type)
     if is_googles and (is_repeated or field.message_type.full_name == Timestamp.DESCRIPTOR.full_name):
         return None
 
@@ -165,3 +160,33 @@ def _reader_of_messages(field: FieldDescriptor, oneof: str | None) -> _Reader | 
             _fill(inner, value)
 
     return read
+
+
+# The plans, for each kind of message that is written or read.
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    fields: Mapping[int, tuple[str, _Writer]]
+    names: Mapping[str, _Reader]
+
+
+def _plan(kind: Descriptor) -> _Plan:
+    return _Plan(
+        MappingProxyType({field.number: (field.json_name, _writer(field)) for field in kind.fields}),
+        MappingProxyType({field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}),
+    )
+
+
+def _plans(*kinds: Descriptor) -> Mapping[Descriptor, _Plan]:
+    found: dict[Descriptor, _Plan] = {}
+    left = list(kinds)
+    while left:
+        kind = left.pop()
+        if kind not in found and not _is_googles(kind):
+            found[kind] = _plan(kind)
+            left += [field.message_type for field in kind.fields if field.message_type is not None]
+    return MappingProxyType(found)
+
+
+_PLANS: Final = _plans(pb.SendMessageRequest.DESCRIPTOR, pb.StreamResponse.DESCRIPTOR)
