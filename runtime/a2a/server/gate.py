@@ -1,8 +1,7 @@
 """What a request has to pass before anything of it is understood: its size, who makes it, what kind of body it has, how deep that is.
 
 Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole,
-and the scope has it as well. It must never look
-for more in a body than what would harm whoever parses it.
+and the scope has it as well. It must never look for more in a body than what would harm whoever parses it.
 """
 
 from __future__ import annotations
