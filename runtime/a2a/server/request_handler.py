@@ -118,7 +118,7 @@ class Handler(RequestHandler):
     async def streaming(self, params: pb.SendMessageRequest, context: ServerCallContext) -> AsyncIterator[Subscription]:
         """What a message leads to, from the first that is shown of it. The client has gone when the context ends."""
         shows = Subscription()
-        service = await self._streaming(params.message.task_id)
+        service = await _quiet(self._streaming)(params.message.task_id)
         try:
             say = await _quiet(self._say)(params, context, shows=shows)
             await _quiet(service.say)(say)

@@ -13,15 +13,16 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
 __all__ = ["as_json_object", "read_message"]
 
+_Kind: TypeAlias = Any  # a descriptor: protobuf's stubs have two classes for it
 _Writer: TypeAlias = Callable[[Any], object]
-_Reader: TypeAlias = Callable[[ProtoMessage, str, object], None]
+_Reader: TypeAlias = Callable[[ProtoMessage, Any], None]
 
 
 class _Unusual(Exception):
@@ -34,6 +35,8 @@ class _Unusual(Exception):
 def as_json_object(message: ProtoMessage) -> dict[str, object]:
     """What `MessageToDict` gives, in its order."""
     plan = _PLANS[message.DESCRIPTOR].fields
+    if plan is None:
+        return MessageToDict(message)
     found: dict[str, object] = {}
     for field, value in message.ListFields():
         name, write = plan[field.number]
@@ -42,30 +45,30 @@ def as_json_object(message: ProtoMessage) -> dict[str, object]:
 
 
 def _writer(field: FieldDescriptor) -> _Writer:
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        msg = f"{field.full_name} is a map, which no message of the protocol has by itself."
-        raise TypeError(msg)
-    one = _writer_of_one(field)
+    kind: _Kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        raise _Unusual
+    one = _writer_of_one(field, kind)
     if not _is_repeated(field):
         return one
     return list if one is _same else lambda values: [one(value) for value in values]
 
 
-def _writer_of_one(field: FieldDescriptor) -> _Writer:
+def _writer_of_one(field: FieldDescriptor, kind: _Kind) -> _Writer:
     match field.type:
         case FieldDescriptor.TYPE_STRING | FieldDescriptor.TYPE_BOOL | FieldDescriptor.TYPE_INT32:
             return _same
         case FieldDescriptor.TYPE_BYTES:
             return _base64
         case FieldDescriptor.TYPE_ENUM:
-            names = _names(field.enum_type)
+            values: _Kind = field.enum_type
+            names = {number: value.name for number, value in values.values_by_number.items()}
             return lambda number: names.get(number, number)
         case FieldDescriptor.TYPE_MESSAGE:
-            if field.message_type.full_name == Timestamp.DESCRIPTOR.full_name:
+            if kind.full_name == Timestamp.DESCRIPTOR.full_name:
                 return Timestamp.ToJsonString
-            return MessageToDict if _is_googles(field.message_type) else as_json_object
-    msg = f"{field.full_name} is of a type that no message of the protocol has."
-    raise TypeError(msg)
+            return MessageToDict if _is_googles(kind) else as_json_object
+    raise _Unusual
 
 
 def _same(value: object) -> object:
@@ -76,17 +79,13 @@ def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
-def _names(kind: EnumDescriptor) -> dict[int, str]:
-    return {number: value.name for number, value in kind.values_by_number.items()}
-
-
 def _is_repeated(field: FieldDescriptor) -> bool:
     """Protobuf 5 has no `is_repeated`, and later ones warn of `label`."""
-    found = getattr(field, "is_repeated", None)
-    return bool(field.label == FieldDescriptor.LABEL_REPEATED if found is None else found)
+    described: Any = field
+    return bool(described.is_repeated if hasattr(field, "is_repeated") else described.label == FieldDescriptor.LABEL_REPEATED)
 
 
-def _is_googles(kind: Descriptor) -> bool:
+def _is_googles(kind: _Kind) -> bool:
     return bool(kind.full_name.startswith("google.protobuf."))
 
 
@@ -110,7 +109,7 @@ def _fill(message: ProtoMessage, said: object) -> None:
         read = plan.get(name)
         if read is None or value is None:
             raise _Unusual
-        read(message, name, value)
+        read(message, value)
 
 
 def _reader(field: FieldDescriptor) -> _Reader | None:
@@ -118,14 +117,14 @@ def _reader(field: FieldDescriptor) -> _Reader | None:
     oneof = field.containing_oneof.name if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1 else None
     name, is_repeated = field.name, _is_repeated(field)
     if field.type == FieldDescriptor.TYPE_MESSAGE:
-        return _reader_of_messages(field, oneof)
+        return _reader_of_messages(field, field.message_type, oneof)
     types = {FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_ENUM: str}
     wanted = types.get(field.type)
     if wanted is None:
         return None
-    numbers = {value.name: value.number for value in field.enum_type.values} if field.enum_type is not None else None
+    numbers: dict[Any, int] | None = {value.name: value.number for value in field.enum_type.values} if field.enum_type is not None else None
 
-    def read(message: ProtoMessage, _said_as: str, value: Any) -> None:
+    def read(message: ProtoMessage, value: Any) -> None:
         if is_repeated:
             if type(value) is not list or any(type(one) is not wanted for one in value) or numbers is not None:
                 raise _Unusual
@@ -138,12 +137,12 @@ def _reader(field: FieldDescriptor) -> _Reader | None:
     return read
 
 
-def _reader_of_messages(field: FieldDescriptor, oneof: str | None) -> _Reader | None:
-    name, is_repeated, is_googles = field.name, _is_repeated(field), _is_googles(field.message_type)
-    if is_googles and (is_repeated or field.message_type.full_name == Timestamp.DESCRIPTOR.full_name):
+def _reader_of_messages(field: FieldDescriptor, kind: _Kind, oneof: str | None) -> _Reader | None:
+    name, is_repeated, is_googles = field.name, _is_repeated(field), _is_googles(kind)
+    if is_googles and (is_repeated or kind.full_name == Timestamp.DESCRIPTOR.full_name):
         return None
 
-    def read(message: ProtoMessage, _said_as: str, value: object) -> None:
+    def read(message: ProtoMessage, value: Any) -> None:
         if oneof is not None and message.WhichOneof(oneof) is not None:
             raise _Unusual
         inner = getattr(message, name)
@@ -167,19 +166,21 @@ def _reader_of_messages(field: FieldDescriptor, oneof: str | None) -> _Reader | 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    fields: Mapping[int, tuple[str, _Writer]]
+    fields: Mapping[int, tuple[str, _Writer]] | None  # None: it has what a later version of the protocol may bring, and is for `MessageToDict`
     names: Mapping[str, _Reader]
 
 
-def _plan(kind: Descriptor) -> _Plan:
-    return _Plan(
-        MappingProxyType({field.number: (field.json_name, _writer(field)) for field in kind.fields}),
-        MappingProxyType({field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}),
-    )
+def _plan(kind: _Kind) -> _Plan:
+    fields: Mapping[int, tuple[str, _Writer]] | None
+    try:
+        fields = MappingProxyType({field.number: (field.json_name, _writer(field)) for field in kind.fields})
+    except _Unusual:
+        fields = None
+    return _Plan(fields, MappingProxyType({field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}))
 
 
-def _plans(*kinds: Descriptor) -> Mapping[Descriptor, _Plan]:
-    found: dict[Descriptor, _Plan] = {}
+def _plans(*kinds: _Kind) -> Mapping[_Kind, _Plan]:
+    found: dict[_Kind, _Plan] = {}
     left = list(kinds)
     while left:
         kind = left.pop()
