@@ -3,8 +3,9 @@
     python -m benchmarks a2a                some minutes; results/a2a.json
     python -m benchmarks a2a --quick        some seconds, to see that it works; its figures mean nothing
 
-Both are served by uvicorn in a process each, with the SDK's routes, a store in memory, and an agent that says one sentence. The load comes from a third one,
-by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows both alike. README.md beside it says what the figures mean.
+Both are served by uvicorn in a process each, with a store in memory, and an agent that says one sentence: ours with its own routes for sending, the other with
+the SDK's. The load comes from a third one, by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows both alike. README.md
+beside it says what the figures mean.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
     gate                what a request has to pass before anything of it is understood
     call_context        who makes a call, and to whom belongs what it makes
     request_handler     the operations, by whichever transport
+    wire_json           the protocol's JSON, to and from protobuf
+    event_stream        a client's stream, as bytes
+    quick_routes        sending a message over HTTP, without detours
     grpc_server         the same over gRPC
     app                 the routes, and the life of a server
     making              how the parts are chosen and put together

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from .call_context import CallContextBuilder
 from .card import extended_card, signer_of, with_address
 from .gate import Gate
+from .quick_routes import QuickRoutes
 from .request_handler import Handler
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class A2AApp:
             from .grpc_server import GrpcServer  # noqa: PLC0415 -- it imports the extra
 
             self._grpc = GrpcServer(self.handler, grpc, auth, max_body)
-        self._gate = Gate(self._app, auth, max_body, self._is_public, self._is_rpc)
+        self._gate = Gate(QuickRoutes(self.handler, self._app, self._is_rpc, self._path), auth, max_body, self._is_public, self._is_rpc)
 
     def __repr__(self) -> str:
         return f"<A2AApp of {self._card.name!r}>"

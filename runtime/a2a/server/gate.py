@@ -1,7 +1,7 @@
 """What a request has to pass before anything of it is understood: its size, who makes it, what kind of body it has, how deep that is.
 
-Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole. It must never look
-for more in a body than what would harm whoever parses it.
+Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole,
+and the scope has it as well. It must never look for more in a body than what would harm whoever parses it.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Gate:
                 if known:
                     _check_type(headers)
                     _check_json(body)
+                    scope["understudy.body"] = body
                     receive = _replay(body, receive)
             if not known:
                 assert self._auth is not None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from a2a.server.context import ServerCallContext
@@ -113,18 +114,24 @@ class Handler(RequestHandler):
         result = await answer
         return apply_history_length(result, params.configuration) if isinstance(result, pb.Task) else result
 
-    async def on_message_send_stream(self, params: pb.SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+    @asynccontextmanager
+    async def streaming(self, params: pb.SendMessageRequest, context: ServerCallContext) -> AsyncIterator[Subscription]:
+        """What a message leads to, from the first that is shown of it. The client has gone when the context ends."""
         shows = Subscription()
-        service = await self._streaming(params.message.task_id)
+        service = await _quiet(self._streaming)(params.message.task_id)
         try:
             say = await _quiet(self._say)(params, context, shows=shows)
             await _quiet(service.say)(say)
-            async for shown in shows.read():
-                yield apply_history_length(shown, params.configuration) if isinstance(shown, pb.Task) else shown
+            yield shows
         finally:
             task_id = shows.task_id
             shows.close()
             service.unfollow(task_id, shows)
+
+    async def on_message_send_stream(self, params: pb.SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        async with self.streaming(params, context) as shows:
+            async for shown in shows.read():
+                yield apply_history_length(shown, params.configuration) if isinstance(shown, pb.Task) else shown
 
     async def on_subscribe_to_task(self, params: pb.SubscribeToTaskRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         check_fields(params)

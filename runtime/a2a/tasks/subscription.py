@@ -61,7 +61,7 @@ class Subscription:
         self._shown.append(shown)
         if len(self._shown) > _MOST_UPDATES:
             self._join()
-        self._wake()
+        self.wake()
 
     def _join(self) -> None:
         self._shown = joined(self._shown)
@@ -73,9 +73,10 @@ class Subscription:
         """Nothing more will come."""
         if not self._ended:
             self._ended, self._error = True, error
-            self._wake()
+            self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let the reader look again, whether there is something new or not."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -88,20 +89,45 @@ class Subscription:
         if on_closed is not None:
             on_closed(self)
 
-    async def read(self) -> AsyncIterator[Shown]:
-        """All that is shown, until the end. Raises what it was ended with."""
-        shown = self._shown
-        while True:
-            shown = self._shown
-            if shown:
-                yield shown.popleft()
-                continue
-            if self._ended:
-                break
+    # --- reading: one reader at a time ---
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all was read, and nothing more comes."""
+        return self._ended and not self._shown
+
+    @property
+    def error(self) -> A2AError | None:
+        """What it was ended with, as a client may hear it."""
+        error = self._error
+        return error if error is None or isinstance(error, A2AError) else InternalError()
+
+    def take(self) -> list[Shown]:
+        """All that waits to be read."""
+        taken = list(self._shown)
+        self._shown.clear()
+        return taken
+
+    async def changed(self) -> None:
+        """Wait for the next that is put, the end, or to be woken; not at all if there is something to be read, or nothing more comes."""
+        if not self._shown and not self._ended:
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
-        if self._error is not None:
-            raise self._error if isinstance(self._error, A2AError) else InternalError()
+
+    async def wait(self) -> None:
+        """Wait until there is something to be read, or nothing more comes."""
+        while not self._shown and not self._ended:
+            await self.changed()
+
+    async def read(self) -> AsyncIterator[Shown]:
+        """All that is shown, until the end. Raises what it was ended with."""
+        while True:
+            await self.wait()
+            if not self._shown:
+                break
+            yield self._shown.popleft()
+        if self.error is not None:
+            raise self.error
 
 
 def joined(shown: deque[Shown]) -> deque[Shown]:

@@ -44,7 +44,7 @@ class StoredTask:
 class TaskLog:
     """A task that something is done with."""
 
-    __slots__ = ("_index", "_keys", "_unsaved", "at", "kept", "number", "task")
+    __slots__ = ("_due", "_index", "_keys", "_unsaved", "at", "kept", "number", "task")
 
     def __init__(self, keys: TaskKeys, task: pb.Task, kept: StoredTask, number: int = 0, index: str | None = None) -> None:
         self._keys = keys
@@ -52,6 +52,7 @@ class TaskLog:
         self.kept = kept
         self.number = number  # of the last change
         self._index = index  # the key of its entry in the index; None if it is not in the store
+        self._due: tuple[tuple[int, int], str] | None = None
         self._unsaved: list[Update] = []  # changes that the store does not have
         self.at = 0
 
@@ -152,9 +153,9 @@ class TaskLog:
 
     def writes(self) -> list[Write]:
         """What is to be written now; it is `saved()` when it was."""
-        keys, task, kept = self._keys, self.task, self.kept
+        keys, task = self._keys, self.task
         records = tuple(as_record(update) for update in self._unsaved)
-        index = keys.index(kept.owner, self.at, task.id, task.context_id, self.state)
+        index = self._due_index()
         key = keys.task(task.id)
         found: list[Write] = [Append(key, records, self.number - len(records)), Put(key, self._packed())]
         if self._index is None or self._index != index:
@@ -164,9 +165,16 @@ class TaskLog:
         return found
 
     def saved(self) -> None:
-        task = self.task
         self._unsaved.clear()
-        self._index = self._keys.index(self.kept.owner, self.at, task.id, task.context_id, self.state)
+        self._index = self._due_index()
+
+    def _due_index(self) -> str:
+        """The key that its entry in the index has to have: worked out again only when something of it has changed."""
+        said = (self.at, self.state)
+        if self._due is None or self._due[0] != said:
+            task = self.task
+            self._due = said, self._keys.index(self.kept.owner, self.at, task.id, task.context_id, self.state)
+        return self._due[1]
 
     def _packed(self) -> bytes:
         kept = self.kept
