@@ -1,6 +1,6 @@
-"""The names of options: which one is meant where one is misspelt.
+"""What is meant: which option where one is misspelt, and which store where its address is given.
 
-Owns: the hint, and how a constructor or method gives it. Python suggests a name itself from 3.13 on; users of an older one are told as much.
+Owns: the hints, and how a constructor or method gives it. Python suggests a name itself from 3.13 on; users of an older one are told as much.
 It must never change what a call accepts: an option that is right takes no other way.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["meant", "suggests_option", "suggests_options"]
+__all__ = ["meant", "store_meant", "suggests_option", "suggests_options"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,3 +60,14 @@ def _misspelt(called: str, function: Callable[..., object], options: Iterable[st
     parameters = inspect.signature(function).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind in _NAMED and parameter.name != "self"]
     return next((f"{called}() got an unexpected keyword argument {name!r}. {meant(name, known)}" for name in options if name not in known), None)
+
+
+def store_meant(text: str) -> str:
+    """How the store is made whose address or file was given; no password is repeated."""
+    scheme, separator, rest = text.partition("://")
+    shown = "url" if "@" in text else repr(text)
+    if scheme in ("redis", "rediss", "unix"):
+        return f"RedisStore({shown})"
+    if scheme in ("postgres", "postgresql"):
+        return f"PostgresStore({shown})"
+    return f"SQLiteStore({(rest.removeprefix('/') if separator else text)!r}), or MemoryStore()"

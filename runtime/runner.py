@@ -29,7 +29,7 @@ from .durability.run_listing import checked_labels
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import logger
-from .option_names import suggests_option, suggests_options
+from .option_names import store_meant, suggests_option, suggests_options
 from .run.event_log import EventLog
 from .run.following import Following
 from .run.kept_runs import KeptRuns
@@ -387,6 +387,9 @@ async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:
 
 
 def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
+    if isinstance(store, str):
+        msg = f"Runner(store=...): a text is no store. Give {store_meant(store)}."
+        raise UsageError(msg)
     access = None if store is None else StoreAccess(store)
     if durability == "step":
         if access is None:
