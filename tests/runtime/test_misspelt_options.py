@@ -17,6 +17,7 @@ from understudy.runtime import (
     ScriptedModel,
     UsageError,
 )
+from understudy.runtime.testing import tool_context
 
 MODEL = ScriptedModel([])
 
@@ -45,6 +46,7 @@ def look_up(key: str) -> str:
         (lambda: LimitedModel(MODEL, max_concurency=3), r"LimitedModel\(\) .*Did you mean 'max_concurrency'\?"),
         (lambda: FailoverModel([MODEL], model=3), r"FailoverModel\(\) .*'model'\. Did you mean 'models'\?"),
         (lambda: ActorSystem(clok=None), r"ActorSystem\(\) .*'clok'\. Did you mean 'clock'\?"),
+        (lambda: tool_context(answer=[1]), r"tool_context\(\) .*'answer'\. Did you mean 'answers'\?"),
         (lambda: Restart(max_restart=3), r"Restart\(\) .*'max_restart'\. Did you mean 'max_restarts'\?"),
     ],
 )
