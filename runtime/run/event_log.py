@@ -133,8 +133,8 @@ class EventLog:
             await self.persistence.flush(self.state)
         except BaseException as error:
             self.state.seq = self.record.last_seq  # the consumer sees no gap
-            if isinstance(error, CheckpointError):
-                raise self.explained(error) from error
+            if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
+                raise told from error
             raise
         for event in unshown:
             if event is not _NOT_SHOWN:
@@ -215,7 +215,7 @@ class EventLog:
                 try:
                     pack(value)
                 except CheckpointError as why:
-                    name, instead = invocation.node.name, "Put plain data in it; what only lives in this process belongs into the agent's own variables."
+                    name, instead = invocation.node.name, "Put plain data in it; what only lives in this process belongs into a local variable of its run()."
                     msg = f"agent {name!r}: context.state[{key!r}] cannot be kept in the store of this run: {why} {instead}"
                     return CheckpointError(msg, run=self.context.run_id, agent=name)
         return error
