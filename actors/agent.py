@@ -7,7 +7,6 @@ it may be run any number of times at once, in any number of trees.
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, Unpack
@@ -23,6 +22,7 @@ from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
 from ..runtime.data.events import AgentEvent
 from ..runtime.errors import UsageError
+from ..runtime.option_names import meant
 
 if TYPE_CHECKING:
     from .tools.tool import Tool
@@ -46,8 +46,7 @@ def check_option_names(kind: type[Agent], options: Mapping[str, object]) -> None
     for name in options:
         if name not in AgentOptions.__annotations__:
             known = [*inspect.signature(kind).parameters, *AgentOptions.__annotations__]
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(one for one in known if one != 'agent_options')}."
+            hint = meant(name, (one for one in known if one != "agent_options"))
             msg = f"{kind.__name__}() got an unexpected keyword argument {name!r}. {hint}"
             raise TypeError(msg)
 

@@ -5,6 +5,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     errors, clock                       what can go wrong; where time comes from
     log, backoff                        the logger; delays between tries
     environment                         the variables, with those of a `.env` file
+    option_names                        which option is meant where one is misspelt
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values

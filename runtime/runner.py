@@ -29,6 +29,7 @@ from .durability.run_listing import checked_labels
 from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import logger
+from .option_names import store_meant, suggests_option, suggests_options
 from .run.event_log import EventLog
 from .run.following import Following
 from .run.kept_runs import KeptRuns
@@ -60,6 +61,7 @@ _KEPT_AT_LEAST: Final = 600.0
 """Seconds for which it is kept how a run has ended that was named by its caller, who may ask again."""
 
 
+@suggests_options
 class Runner(KeptRuns):
     """Runs an agent, with all that are under it.
 
@@ -140,6 +142,7 @@ class Runner(KeptRuns):
             raise UsageError(msg)
         return self.run((Message("user", text),), **options)
 
+    @suggests_option("Runner.run")
     def run(
         self,
         messages: str | Message | Sequence[Message],
@@ -216,6 +219,7 @@ class Runner(KeptRuns):
         """
         return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system)
 
+    @suggests_option("Runner.session")
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
         """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
 
@@ -234,6 +238,7 @@ class Runner(KeptRuns):
         store_access.require_fences(f"session({session_id!r})")
         return Session(store_access, session_id, busy, policy, self._run_in_session, self._factory.choose_system, start)
 
+    @suggests_option("Session.run")
     def _run_in_session(
         self,
         messages: str | Message | Sequence[Message],
@@ -253,6 +258,7 @@ class Runner(KeptRuns):
         given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
         return self._begin(given, own, turn)
 
+    @suggests_option("Runner.resume")
     def resume(
         self,
         checkpoint_id: str,
@@ -381,6 +387,9 @@ async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:
 
 
 def _access_of(store: Store | None, durability: str) -> StoreAccess | None:
+    if isinstance(store, str):
+        msg = f"Runner(store=...): a text is no store. Give {store_meant(store)}."
+        raise UsageError(msg)
     access = None if store is None else StoreAccess(store)
     if durability == "step":
         if access is None:

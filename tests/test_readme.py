@@ -17,6 +17,7 @@ import pytest
 import understudy.actors
 import understudy.runtime
 import understudy.runtime.a2a
+import understudy.runtime.testing
 from tests.programs import openai_wire as wire
 
 ROOT = Path(__file__).parents[1]
@@ -129,7 +130,7 @@ def test_its_map_has_every_file_of_a_room(room):
 
 def test_every_name_that_it_calls_is_public():
     """Names with a capital that are called in the prose, and all that its programs import."""
-    public = {*understudy.actors.__all__, *understudy.runtime.__all__, *understudy.runtime.a2a.__all__}
+    public = {*understudy.actors.__all__, *understudy.runtime.__all__, *understudy.runtime.a2a.__all__, *understudy.runtime.testing.__all__}
     prose = re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL)
     called = set(re.findall(r"`(?:\w+ )?([A-Z]\w+)\(", prose)) | set(re.findall(r"`([A-Z]\w+(?:Error|Model|Options|Agent|Hooks))`", prose))
     from_elsewhere = {"CancelledError"}

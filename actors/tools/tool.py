@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, Prot
 
 from ...runtime.errors import ToolError, UsageError
 from ...runtime.models.protocol import ToolSpec
+from ...runtime.option_names import meant
 from .docstrings import Docstring, read_docstring
 from .signature import Signature, read_signature
 from .strict_schema import ensure_strict_json_schema, has_untyped_property
@@ -313,7 +314,7 @@ def _make(function: Callable[P, R], local_names: Mapping[str, object], options: 
         msg = f"tool: {function!r} cannot be called; give a function, or write @tool(name=...) with keywords."
         raise UsageError(msg)
     if unknown := options.keys() - _OPTIONS:
-        msg = f"tool {_name_of(function)}: there is no option {', '.join(sorted(unknown))}."
+        msg = f"tool {_name_of(function)}: there is no option {(first := min(unknown))!r}. {meant(first, sorted(_OPTIONS))}"
         raise UsageError(msg)
     return FunctionTool(function, local_names=local_names, **options)
 

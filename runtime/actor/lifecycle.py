@@ -169,7 +169,16 @@ def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -
 
 
 def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
+    if isinstance(error, asyncio.CancelledError) and _is_ending(cell):
+        logger.debug("%s was cancelled in %s, by the end of its event loop.", cell.path, during)
+        return
     logger.error("%s failed in %s: %s: %s; %s.", cell.path, during, type(error).__name__, error, what, exc_info=error)
+
+
+def _is_ending(cell: Cell) -> bool:
+    """Whether the loop that runs this is ending: `asyncio.run` cancels all tasks when the main one is done; none is left then but those of actors."""
+    own = {other.task for other in cell.system.running}
+    return all(other.cancelling() or other in own for other in asyncio.all_tasks(cell.system.loop))
 
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:

@@ -11,10 +11,12 @@ from typing import TypeAlias
 
 from ..backoff import Backoff
 from ..errors import UsageError
+from ..option_names import suggests_options
 
 __all__ = ["Directive", "Escalate", "Restart", "RestartBudget", "Resume", "Stop", "Supervision"]
 
 
+@suggests_options
 @dataclass(frozen=True, slots=True)
 class Restart:
     """Replace the instance by a fresh one. The ref and the queued messages stay; the failed message is not handled again.

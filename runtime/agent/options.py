@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, Unpack
 from ..codec.packing import pack
 from ..errors import CheckpointError, UsageError
 from ..models.protocol import ModelSettings, PlainSettings
+from ..option_names import meant
 
 __all__ = [
     "ModelOptions",
@@ -72,8 +73,9 @@ class ModelOptions(Options):
         try:
             self.settings = ModelSettings(**settings)
         except TypeError:
-            known = ", ".join(ModelSettings.__slots__)
-            msg = f"ModelOptions({', '.join(settings)}): models know of {known}; give what only your provider knows as extra={{...}}."
+            wrong = next((name for name in settings if name not in ModelSettings.__slots__), "")
+            hint = meant(wrong, ModelSettings.__slots__)
+            msg = f"ModelOptions({wrong}=...): models have no such setting. {hint} What only your provider knows goes into extra={{...}}."
             raise UsageError(msg) from None
 
 

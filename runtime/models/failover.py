@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, UsageError
 from ..maybe_await import maybe_await
+from ..option_names import suggests_options
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
 from .streaming import answer_of, model_for_run, stream_of
@@ -23,6 +24,7 @@ __all__ = ["FailoverModel", "ShouldFailover"]
 ShouldFailover: TypeAlias = Callable[[Exception], bool | Awaitable[bool]]
 
 
+@suggests_options
 class FailoverModel:
     """Asks the first of `models`; if that fails, the next one.
 

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from ..clock import Clock
 from ..data.chat import Message
 from ..errors import UsageError
+from ..option_names import suggests_options
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .rate import RateLimiter
 from .streaming import answer_of, model_for_run, stream_of
@@ -20,6 +21,7 @@ __all__ = ["LimitedModel"]
 _CHARACTERS_A_TOKEN = 4
 
 
+@suggests_options
 class LimitedModel:
     """Asks `model` at most so many times, and for so many tokens, a minute, and at most so many times at once. Calls wait their turn, first come, first served.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Unpack
 from urllib.parse import urlsplit
 
 from ..errors import ModelError, UsageError
+from ..option_names import meant
 from .openai_errors import model_errors
 from .protocol import ModelSettings, SettingsFields, settings_of
 from .wire.body import Bodies
@@ -68,9 +69,8 @@ class OpenAIModel:
         if not isinstance(model, str) or not model.strip():
             msg = f"{name}: no model: pass its name, as in {name}('gpt-4o'), or set OPENAI_MODEL."
             raise UsageError(msg)
-        unknown = sorted(set(settings) - set(_SETTINGS))
-        if unknown:
-            msg = f"{name}: unknown setting {', '.join(unknown)}. Known are {', '.join(_SETTINGS)}; what else the provider takes goes into extra={{...}}."
+        if unknown := sorted(set(settings) - set(_SETTINGS)):
+            msg = f"{name}: unknown setting {unknown[0]!r}. {meant(unknown[0], _SETTINGS)} What else the provider takes goes into extra={{...}}."
             raise UsageError(msg)
         own = {"organization": organization, "project": project, "default_headers": default_headers, "default_query": default_query}
         if client is not None and (api_key is not None or base_url is not None or azure or api_version is not None):

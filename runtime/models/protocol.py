@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias, TypedDict, cast, runtime_checka
 
 from ..data.chat import Message, MessageDelta
 from ..errors import ModelRetry
+from ..option_names import suggests_options
 from ..quick_init import quick
 
 __all__ = [
@@ -53,6 +54,7 @@ class OutputSchema:
     strict: bool = True
 
 
+@suggests_options
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """What may be asked of a model beside the messages. What is None is left to the provider; `extra` goes into the request as it is."""

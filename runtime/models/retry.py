@@ -16,6 +16,7 @@ from ..clock import sleep
 from ..data.chat import Message, Usage
 from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
 from ..maybe_await import maybe_await
+from ..option_names import suggests_options
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .streaming import answer_of, model_for_run, stream_of
 
@@ -26,6 +27,7 @@ ShouldRetry: TypeAlias = Callable[[Exception | Message], bool | Awaitable[bool]]
 _DEFAULT_BACKOFF = Backoff(initial=0.5)
 
 
+@suggests_options
 class RetryModel:
     """Asks `model` up to `max_retries` times more, with a growing delay in between, but never sooner than the provider asks for.
 

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, overload
 from ..clock import sleep
 from ..data.chat import Message, MessageDelta, ToolCall, ToolCallDelta
 from ..errors import UsageError
+from ..option_names import suggests_options
 from .protocol import ModelRequest, StreamItem
 
 __all__ = ["Arguments", "Call", "Line", "Reply", "ScriptedModel", "ToolCalls"]
@@ -67,6 +68,7 @@ Reply: TypeAlias = Message | str | ToolCalls | BaseException
 Line: TypeAlias = Reply | type[BaseException] | Callable[[ModelRequest], Reply | Awaitable[Reply]]
 
 
+@suggests_options
 class ScriptedModel:
     """Answers the first call with the first line of `script`, the second with the second, and so on.
 

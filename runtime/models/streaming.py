@@ -25,7 +25,11 @@ def model_for_run(model: ChatModel) -> ChatModel:
 
 def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
     """The model's reply, to be awaited. Raises, if its `generate` is no coroutine function: it would keep everybody else on the loop from their turn."""
-    reply: object = model.generate(request)
+    try:
+        reply: object = model.generate(request)
+    except TypeError as error:
+        _check_call(model, "generate", error)
+        raise
     if type(reply) is CoroutineType or inspect.isawaitable(reply):
         return reply
     msg = f"the model {model!r}: its generate() is a plain function, and returned {reply!r}: write `async def generate(self, request)`."
@@ -37,9 +41,22 @@ def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamI
     stream = getattr(model, "stream", None)
     if stream is None:
         return _only(model, request)
-    items: AsyncIterator[StreamItem] = stream(request)
+    try:
+        items: AsyncIterator[StreamItem] = stream(request)
+    except TypeError as error:
+        _check_call(model, "stream", error)
+        raise
     # A generator is closed as this is to be; anything else gets one around it, which every item passes through.
     return items if type(items) is AsyncGeneratorType else _closed(model, items)
+
+
+def _check_call(model: ChatModel, method: str, error: TypeError) -> None:
+    """Raise, if the method could not even be called: it does not take a request, and nothing else."""
+    trace = error.__traceback__
+    if trace is None or trace.tb_next is None:
+        name = type(model).__name__
+        msg = f"the model {model!r}: {name}.{method}() cannot be called: {error}. Write `async def {method}(self, request)`: the request has the messages."
+        raise UsageError(msg) from error
 
 
 async def _only(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:

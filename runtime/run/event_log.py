@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..agent.history import Entry
 from ..agent.invocation import walk
 from ..agent.tree import Node
+from ..codec.packing import pack
 from ..data.chat import MessageDelta
 from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
 from ..data.interrupt import InterruptContext, Pending
@@ -21,7 +22,7 @@ from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
-from ..errors import AgentError, UnderstudyError, text_of
+from ..errors import AgentError, CheckpointError, UnderstudyError, text_of
 from .phase import RunPhase
 from .run_record import RunRecord
 
@@ -130,8 +131,10 @@ class EventLog:
         unshown, self.unshown = self.unshown or (), None
         try:
             await self.persistence.flush(self.state)
-        except BaseException:
+        except BaseException as error:
             self.state.seq = self.record.last_seq  # the consumer sees no gap
+            if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
+                raise told from error
             raise
         for event in unshown:
             if event is not _NOT_SHOWN:
@@ -201,6 +204,21 @@ class EventLog:
         return RunEnd(result, pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None))
 
     # --- of no agent in particular ---
+
+    def explained(self, error: Exception) -> Exception:
+        """What could not be kept, by the agent and the key of its state, if it is that; not by its place in what is written."""
+        root = self.state.root
+        if type(error) is not CheckpointError or root is None:
+            return error
+        for invocation in walk(root):
+            for key, value in (invocation.saved[0] or {}).items():
+                try:
+                    pack(value)
+                except CheckpointError as why:
+                    name, instead = invocation.node.name, "Put plain data in it; what only lives in this process belongs into a local variable of its run()."
+                    msg = f"agent {name!r}: context.state[{key!r}] cannot be kept in the store of this run: {why} {instead}"
+                    return CheckpointError(msg, run=self.context.run_id, agent=name)
+        return error
 
     def say(self, error: Exception) -> None:
         """Show what went wrong with the run as a whole, or that it was cancelled."""

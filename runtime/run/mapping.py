@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from ..data.run_result import RunResult, RunStatus
 from ..errors import UsageError
+from ..option_names import meant
 from ..system.loop_door import LoopDoor
 from .map_progress import MapProgress, ProgressLike, progress_of
 from .run_options import RunOptions
@@ -27,6 +28,7 @@ __all__ = ["MapResult", "MapSettings", "RunMap", "map_of"]
 
 T = TypeVar("T")
 
+_OWN: Final = ("ask", "key", "concurrency", "progress", "on_error", "order")
 _AHEAD: Final = 4
 """So many times `concurrency` inputs may be under way or done, while the first of them is not handed out."""
 
@@ -188,7 +190,8 @@ def map_of(
         return run(asked, **options) if run_id is None else run(asked, **options, run_id=run_id)
 
     if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
-        msg = f"map({unknown[0]}=...): there is no such option. Beside its own, map takes those of `run`: {', '.join(sorted(RunOptions.__annotations__))}."
+        hint = meant(unknown[0], (*_OWN, *sorted(RunOptions.__annotations__)))
+        msg = f"map({unknown[0]}=...): there is no such option. {hint} Beside its own, map takes those of `run`."
         raise UsageError(msg)
     progress_of(progress)
     return RunMap(inputs, MapSettings(start, key, concurrency, on_error, order, progress), choose_system)

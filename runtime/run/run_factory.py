@@ -76,6 +76,9 @@ class RunFactory:
     def context(
         self, session_id: str | None, session_values: Mapping[str, Any] | None, options: OptionsLike, users: object = None, run_id: str | None = None
     ) -> RunContext:
+        if session_id is not None and (not isinstance(session_id, str) or not session_id):
+            msg = f"run(session_id={session_id!r}): give a text that is not empty, or leave it out."
+            raise UsageError(msg)
         settings = self.settings
         given = () if options is None else as_options(options)
         context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), given, hooks_of_a_run(settings.hooks))
@@ -154,6 +157,9 @@ class RunFactory:
         if system is not None:
             if system.state is SystemState.NEW:
                 msg = f"Runner(system=...): {system.not_entered}"
+                raise UsageError(msg)
+            if system.state is SystemState.STOPPED:
+                msg = f"Runner(system=...): {system!r} is stopped. Make a new system, and a Runner in it."
                 raise UsageError(msg)
             return system
         assert loop is not None

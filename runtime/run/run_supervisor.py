@@ -296,7 +296,7 @@ class RunSupervisor(HasLog, InnerActor):
             self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
         except Exception as error:  # noqa: BLE001 -- as above
-            problem = error
+            problem = self._log.explained(error)
         self._rest(problem, stamped)
         return self._look_over()
 
@@ -378,7 +378,7 @@ class RunSupervisor(HasLog, InnerActor):
         except RunLost as failure:
             return self._give_up(failure)
         except Exception as failure:  # noqa: BLE001 -- as above
-            problem = failure
+            problem = self._log.explained(failure)
         self._say_cancelled(cut.error, problem)
         return self._look_over()
 

@@ -30,6 +30,7 @@ from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
 from ..errors import UsageError
 from ..log import logger
+from ..option_names import suggests_options
 from . import fork, registry
 from .dispatcher import Dispatcher
 from .draining import drain
@@ -57,6 +58,7 @@ _Rule: TypeAlias = Supervision | None
 _Box: TypeAlias = MailboxSettings | None
 
 
+@suggests_options
 class ActorSystem(Overview):
     """A tree of actors on one event loop.
 

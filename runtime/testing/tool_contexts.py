@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
+from ..option_names import suggests_option
 
 __all__ = ["provide_tool_contexts", "tool_context"]
 
@@ -20,6 +21,7 @@ def provide_tool_contexts(maker: Callable[..., Any]) -> None:
     _makers[:] = [maker]
 
 
+@suggests_option("tool_context")
 def tool_context(
     *,
     tool_name: str = "tool",

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult
+from ..errors import UsageError
 
 __all__ = ["transcript"]
 
@@ -23,6 +24,9 @@ def transcript(of: RunResult | Iterable[AgentEvent]) -> str:
 
     It is the same each time if the run is: compare it with a text that you have looked at, or keep it as a snapshot.
     """
+    if not isinstance(of, RunResult | Iterable):
+        msg = f"transcript({of!r}): give the result of a run, or its events: `transcript(run.result())`, `transcript(await run)`."
+        raise UsageError(msg)
     events = of.events if isinstance(of, RunResult) else of
     lines = [_line(event) for event in events if event.delta is None]
     if isinstance(of, RunResult):

@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
         ({}, "no model"),
         ({"model": " "}, "no model"),
         ({"model": "m"}, "no key: pass api_key= or set OPENAI_API_KEY"),
-        ({"model": "m", "api_key": "k", "temperatur": 1}, "unknown setting temperatur.*temperature"),
+        ({"model": "m", "api_key": "k", "temperatur": 1}, "unknown setting 'temperatur'.*temperature"),
         ({"model": "m", "api_key": "k", "api_version": "1"}, "azure=True"),
         ({"model": "m", "api_key": "k", "azure": True}, "no endpoint"),
         ({"model": "m", "api_key": "k", "azure": True, "base_url": "https://x"}, "no API version"),

@@ -6,6 +6,7 @@ import pytest
 
 from understudy.actors import Agent, Parallel
 from understudy.runtime import ActorSystem, AgentEvent, Runner
+from understudy.runtime.testing import ManualClock
 
 
 class Endless(Agent):
@@ -56,15 +57,17 @@ def test_g10_a_consumer_that_goes_away_cancels_its_run_also_when_the_buffer_is_f
 
 def test_g10_a_run_that_waits_for_its_consumer_ends_at_its_timeout(run):
     async def main():
-        a_run = Runner(Endless(), event_buffer=2).query("go", timeout=0.02)
-        events = a_run.__aiter__()
-        await anext(events)
-        assert a_run.status == "running"
-        await asyncio.sleep(0.05)  # the deadline is a deadline of the wall clock
-        seen = [event async for event in events]
-        assert len(seen) < 10
-        assert seen[-1].error is not None
-        assert a_run.status == "cancelled"
+        clock = ManualClock()
+        async with ActorSystem(clock=clock) as system:
+            a_run = Runner(Endless(), event_buffer=2, system=system).query("go", timeout=10)
+            events = a_run.__aiter__()
+            await anext(events)
+            assert a_run.status == "running"
+            clock.advance(11)  # while the consumer looks away
+            seen = [event async for event in events]
+            assert len(seen) < 10
+            assert seen[-1].error is not None
+            assert a_run.status == "cancelled"
 
     run(main())
 

@@ -58,6 +58,12 @@ async def slow_to_leave(context):
         await asyncio.sleep(0.05)
 
 
+async def turns(count=20):
+    """Let what is ready on the loop go on."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def ended(runner):
     return await asyncio.wait_for(runner.query("go"), 3)
 
@@ -67,19 +73,24 @@ def texts(events):
 
 
 def test_a_cast_that_is_given_up_is_ended(run):
+    limits, go = [], asyncio.Event()
+
     async def goes_on(context):
         yield AgentEvent.say("here")
-        await asyncio.sleep(0.04)
+        limits[0].reschedule(asyncio.get_running_loop().time())  # now the one that has cast it gives it up
+        await go.wait()
         yield AgentEvent.say("still here")
 
     child, other = Plays("child", goes_on), Plays("other", quick)
 
     async def play(context):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None) as limit:
+                limits.append(limit)
                 await context.cast(child)
         yield AgentEvent.say("gave up")
-        await asyncio.sleep(0.05)
+        go.set()
+        await turns()
         outcome = await context.cast(other)
         yield AgentEvent.say(outcome.kind)
 
@@ -89,25 +100,30 @@ def test_a_cast_that_is_given_up_is_ended(run):
 
 def test_a_cast_that_is_given_up_before_it_was_begun_is_not_begun(run):
     child = Plays("child", quick)
-    gave_up = []
-
-    async def play(context):
-        await asyncio.sleep(0.01)  # then the supervisor waits for room, and what it is asked for waits for it
-        try:
-            async with asyncio.timeout(0.02):
-                await context.cast(child)
-        except TimeoutError:
-            gave_up.append(True)
-        yield AgentEvent.say("end")
 
     async def main():
+        has_read, gave_up = asyncio.Event(), asyncio.Event()
+
+        async def play(context):
+            await has_read.wait()
+            while not system.stats().by_class_and_state.get(("RunSupervisor", "running")):
+                await asyncio.sleep(0)
+            # Now the supervisor waits for room, and what it is asked for waits for it.
+            try:
+                async with asyncio.timeout(0):  # given up as soon as it has been asked for
+                    await context.cast(child)
+            except TimeoutError:
+                gave_up.set()
+            yield AgentEvent.say("end")
+
         agents = [Plays("beside", quick), Plays("parent", play, sub_agents=[child])]
         seen = []
-        async for event in Runner(Parallel(name="p", sub_agents=agents), event_buffer=1).query("go"):
-            seen.append(event.agent_name)
-            if len(seen) == 1:
-                await asyncio.sleep(0.06)
-        assert gave_up
+        async with ActorSystem() as system:
+            async for event in Runner(Parallel(name="p", sub_agents=agents), event_buffer=1, system=system).query("go"):
+                seen.append(event.agent_name)
+                has_read.set()
+                await gave_up.wait()
+        assert seen.count("parent") == 1
         assert "child" not in seen
 
     run(main())
@@ -142,7 +158,14 @@ def test_an_agent_tool_that_a_middleware_gives_up_is_ended(run):
 
 
 def test_a_system_is_left_at_once_although_a_cancelled_run_has_not_ended(run, caplog):
-    child = Plays("child", slow_to_leave)
+    begun = asyncio.Event()
+
+    async def play_child(context):
+        begun.set()
+        async for event in slow_to_leave(context):
+            yield event
+
+    child = Plays("child", play_child)
 
     async def play(context):
         await context.cast(child)
@@ -151,9 +174,9 @@ def test_a_system_is_left_at_once_although_a_cancelled_run_has_not_ended(run, ca
     async def main():
         async with ActorSystem(stop_timeout=1) as system:
             a_run = Runner(Plays("parent", play, sub_agents=[child]), system=system).query("go")
-            await asyncio.sleep(0.01)
+            await begun.wait()
             a_run.cancel()
-            await asyncio.sleep(0.01)
+            await turns()
         assert a_run.status == "cancelled"
 
     run(main())
@@ -161,19 +184,23 @@ def test_a_system_is_left_at_once_although_a_cancelled_run_has_not_ended(run, ca
 
 
 def test_a_tool_in_a_thread_that_timed_out_shows_nothing_any_more(run):
-    over = threading.Event()
+    over, has_tried = threading.Event(), threading.Event()
 
     @tool(timeout=0.03)
     def slow(context: ToolContext) -> str:
         """Go on for long."""
         context.emit(AgentEvent(custom_output="in time"))
         over.wait(2)
-        context.emit(AgentEvent(custom_output="too late"))
+        try:
+            context.emit(AgentEvent(custom_output="too late"))
+        finally:
+            has_tried.set()
         return "x"
 
     async def play(context):
         over.set()
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(has_tried.wait, 10)
+        await turns()
         yield AgentEvent.say("next")
 
     agents = [ChatModelAgent(name="a", model=CallsOnce("slow"), tools=[slow]), Plays("b", play)]
@@ -302,7 +329,8 @@ def test_a_run_ends_in_the_pause_before_a_restart(run, caplog, end):
             a_run = Runner(agent, system=system).query("go", timeout=10)
             events = aiter(a_run)
             await anext(events)
-            await asyncio.sleep(0.01)
+            while len(clock.pending) < 2:  # the timeout of the run, and the pause
+                await asyncio.sleep(0)
             if end == "cancel":
                 a_run.cancel()
             elif end == "timeout":
@@ -321,17 +349,20 @@ def test_a_run_ends_in_the_pause_before_a_restart(run, caplog, end):
 def test_a_second_cancel_reaches_an_agent_that_has_swallowed_the_first(run, caplog):
     async def play(context):
         yield AgentEvent.say("here")
-        for _ in range(2):
+        for gate in waiting:
             with contextlib.suppress(asyncio.CancelledError):
+                gate.set()
                 await asyncio.get_running_loop().create_future()
+
+    waiting = [asyncio.Event(), asyncio.Event()]
 
     async def main():
         async with ActorSystem(stop_timeout=0.1) as system:
             a_run = Runner(Plays("a", play), system=system).query("go")
-            await asyncio.sleep(0.01)
-            for _ in range(2):
+            for gate in waiting:
+                await gate.wait()
                 a_run.cancel()
-                await asyncio.sleep(0.01)
+            await turns()
             assert a_run.status == "cancelled"
 
     run(main())

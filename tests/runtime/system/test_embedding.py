@@ -2,8 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import json
-import os
 import queue
 import signal
 import subprocess
@@ -17,6 +15,7 @@ import pytest
 import uvloop
 
 from tests.doubles.actors import Echo
+from tests.doubles.notebook import notebook
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, AskTimeout, HandlerCancelled, Restart, ThreadActor, UsageError
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
@@ -317,21 +316,6 @@ class Blocking(ThreadActor):
     def on_receive(self, message):
         return message * 2
 """
-
-
-def notebook(cells, tmp_path):
-    """Execute the cells in a kernel. Returns for each what it has shown, or its error; and whether the kernel outlives its shutdown."""
-    environment = os.environ | {
-        "IPYTHONDIR": str(tmp_path / "ipython"),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "jupyter"),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
-    program = [sys.executable, PROGRAMS / "notebook.py"]
-    done = subprocess.run(program, input=json.dumps(cells), env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done.stderr
-    *results, last = [json.loads(line) for line in done.stdout.splitlines()]
-    assert last == {"alive": False}
-    return [result["error"] or result["shown"].strip() for result in results]
 
 
 def test_a_notebook_uses_a_system_across_its_cells(tmp_path):

@@ -1,7 +1,9 @@
 """`transcript`: a run as text that is the same each time."""
 
+import pytest
+
 from understudy.actors import ChatModelAgent, Parallel, tool
-from understudy.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls
+from understudy.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls, UsageError
 from understudy.runtime.testing import transcript
 
 
@@ -53,3 +55,9 @@ def test_interrupts_and_failures_hold_no_ids():
     assert once() == once()
     assert "<object object>" in once()
     assert once().endswith("= interrupted")
+
+
+@pytest.mark.parametrize("given", [3, None, ScriptedModel(["x"])])
+def test_what_is_no_run_is_refused_with_what_to_give(given):
+    with pytest.raises(UsageError, match=r"give the result of a run, or its events"):
+        transcript(given)
