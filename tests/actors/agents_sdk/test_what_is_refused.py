@@ -53,7 +53,7 @@ def ask(model, settings=None, **named):
     return asyncio.run(model.get_response(None, "hi", settings or ModelSettings(), [], None, [], ModelTracing.DISABLED, **named))
 
 
-@pytest.mark.parametrize("given", [{"mode": "pro"}, {"context": "all"}])
+@pytest.mark.parametrize("given", [{"mode": "pro"}, {"context": "all_turns"}])
 def test_chat_completions_refuse_reasoning_that_only_responses_know(given):
     with pytest.raises(UserError, match=PAGE):
         ask(completions(), ModelSettings(reasoning=given))
