@@ -101,6 +101,8 @@ def _meant(raw: Any) -> dict[str, Any] | None:
 
 def call_id_of(raw: Any) -> tuple[str, str | None] | None:
     """The kind of a call and its id, if it has one; None for what is no call."""
+    if type(raw) is ResponseFunctionToolCall and raw.type == "function_call":
+        return "function_call", _text(raw.call_id)
     mapping = _meant(raw)
     kind = None if mapping is None else mapping.get("type")
     if mapping is None or kind not in _CALLS:
@@ -168,7 +170,7 @@ def output_identity(raw: Any) -> tuple[str, str] | None:
     """The kind and id of the call that an output is the end of."""
     if part(raw, "type") not in OUTPUT_OF:
         return None
-    mapping = as_dict(raw)
+    mapping = raw if type(raw) is dict else as_dict(raw)
     kind = None if mapping is None else OUTPUT_OF.get(str(mapping.get("type")))
     if mapping is None or kind is None:
         return None

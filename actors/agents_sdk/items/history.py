@@ -90,7 +90,7 @@ def complete(items: list[Any], *, only: set[int] | None = None, outputs_of: set[
 
     `only` are the places that are looked at, if it is not all; `outputs_of` those of which results without a call are left out, too.
     """
-    if not any(isinstance(item, dict) and item.get("type") in _PAIRED for item in items):
+    if outputs_of is None and _is_whole(items):
         return items
     ended: dict[str, set[str]] = {}
     for item in items:
@@ -122,6 +122,22 @@ def complete(items: list[Any], *, only: set[int] | None = None, outputs_of: set[
         return items
     dropped |= _thoughts_before(items, dropped, calls)
     return [item for index, item in enumerate(items) if index not in dropped]
+
+
+def _is_whole(items: list[Any]) -> bool:
+    """Whether each call has its result, as far as can be said at a glance: nearly all histories have calls of functions alone."""
+    calls: list[str] = []
+    ended: set[str] = set()
+    for item in items:
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind in ("function_call", "function_call_output"):
+            call_id = item.get("call_id")
+            if not isinstance(call_id, str):
+                return False
+            calls.append(call_id) if kind == "function_call" else ended.add(call_id)
+        elif kind in _PAIRED:
+            return False
+    return ended.issuperset(calls)
 
 
 def _lost_outputs(items: list[Any], dropped: set[int], places: set[int]) -> set[int]:
@@ -207,6 +223,8 @@ def _key(item: Any) -> str | None:
 
 def deduplicated(items: Sequence[Any]) -> list[Any]:
     """The items, each once: the latest, where it was last; what others follow from, where it was first."""
+    if len(items) < 2:  # noqa: PLR2004 -- of one there is no other
+        return list(items)
     keys = [_key(item) for item in items]
     seen = [key for key in keys if key is not None]
     if len(seen) == len(set(seen)):

@@ -69,7 +69,7 @@ class Reader:
         self._handoffs = {one.tool_name: one for one in handoffs}
         self._config = config
         self._schema = schema
-        self._functions = lookup_map(tool for tool in tools if isinstance(tool, FunctionTool))
+        self._functions = lookup_map(tool for tool in tools if isinstance(tool, FunctionTool)) if tools else {}
 
     def _tool(self, kind: type[Any]) -> Any:
         return next((tool for tool in self._tools if isinstance(tool, kind)), None)
@@ -77,8 +77,17 @@ class Reader:
     def read(self, response: ModelResponse, earlier: Sequence[Any] = ()) -> Asked:
         """What the reply asks for. Raises `ModelBehaviorError`, if it asks for what there is not."""
         asked = Asked()
-        programs = Programs(self._tool(ProgrammaticToolCallingTool) is not None, earlier, response.output, self._agent.name)
+        programs: Programs | None = None
         for output in response.output:
+            # Nearly all replies are messages and calls of functions.
+            if type(output) is ResponseOutputMessage and not output.__pydantic_extra__:
+                asked.items.append(MessageOutputItem(self._agent, output))
+                continue
+            if type(output) is ResponseFunctionToolCall and output.caller is None:
+                self._function(output, asked)
+                continue
+            if programs is None:
+                programs = Programs(self._tool(ProgrammaticToolCallingTool) is not None, earlier, response.output, self._agent.name)
             kind = part(output, "type")
             if programs.concern(output, kind):
                 programs.check(output, kind, asked, self._agent)
@@ -124,7 +133,10 @@ class Reader:
 
     def _allow(self, call: Any, callers: list[Any] | None, name: str) -> None:
         """Raise, if whoever has made the call must not."""
-        caller = part(part(call, "caller"), "type")
+        caller = part(call, "caller")
+        if caller is None and not callers:
+            return
+        caller = part(caller, "type")
         made_by = "programmatic" if caller == "program" else "direct"
         allowed = callers or ["direct"]
         if made_by not in allowed:
