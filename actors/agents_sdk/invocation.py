@@ -135,7 +135,7 @@ def scope_of(raw: Any, key: LookupKey | None = None, name: str | None = None, ro
 
 def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None, role: str | None = None) -> Identity | None:
     """The identity of a call; None for what is none, or is not whole."""
-    if type(raw) is ResponseFunctionToolCall and getattr(raw, "caller", None) is None and raw.call_id and raw.arguments is not None:
+    if type(raw) is ResponseFunctionToolCall and raw.caller is None and raw.call_id and raw.arguments is not None:
         resolved = key or call_lookup_key(raw)
         return None if resolved is None else _of_function(raw.call_id, raw.arguments, resolved, role)
     known, scope = call_id_of(raw), scope_of(raw, key, name, role)

@@ -25,7 +25,8 @@ __all__ = [
     "without_reasoning_ids",
 ]
 
-_SESSION_KEYS: Final = ("_agents_tool_description", "_agents_tool_title")
+_DESCRIPTION: Final = "_agents_tool_description"
+_TITLE: Final = "_agents_tool_title"
 _OUTPUT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "function_call": "function_call_output",
@@ -59,14 +60,15 @@ def run_item_to_input(item: Any, *, without_ids: bool = False) -> Any:
 
 def run_items_to_input(items: Iterable[Any], *, without_ids: bool = False) -> list[Any]:
     """Items of a run as input."""
-    found = (run_item_to_input(item, without_ids=without_ids) for item in items)
-    return [item for item in found if item is not None]
+    return [found for item in items if (found := run_item_to_input(item, without_ids=without_ids)) is not None]
 
 
 def as_input(item: Any) -> Any:
     """One item of input as a dict of its own, without what only sessions keep."""
     if type(item) is dict:
-        return {key: value for key, value in item.items() if key not in _SESSION_KEYS} if any(key in item for key in _SESSION_KEYS) else item
+        if _DESCRIPTION not in item and _TITLE not in item:
+            return item
+        return {key: value for key, value in item.items() if key not in (_DESCRIPTION, _TITLE)}
     if isinstance(item, Mapping) or hasattr(item, "model_dump"):
         return as_input(dict(item) if isinstance(item, Mapping) else dumped(item))
     return item

@@ -195,14 +195,15 @@ class Player:
     def _take(self, step: Step, *, resumed: bool = False) -> None:
         """What a turn has produced becomes a part of the run."""
         run, state = self._run, self._run.state
+        items = step.new if step.recorded is None else step.recorded
         if not resumed:
             state.model_responses.append(step.response)
         if step.owned is not None:
-            state.own_history(step.original_input, step.owned, step.items)
+            state.own_history(step.original_input, step.owned, items)
         state.goes_on = isinstance(step.next, Again | HandOver)
         state.original_input = step.original_input
         state.generated_items = [*step.before, *step.new]
-        state.session_items.extend(step.items)
+        state.session_items.extend(items)
         if not resumed or isinstance(step.next, Final | HandOver | Interrupted):
             state.tool_input_results += step.input_results
             state.tool_output_results += step.output_results

@@ -74,7 +74,8 @@ class Turn:
         response: ModelResponse = await self._recorder.once(f"model {state.current_turn}", ask, _plain, _from_plain)
         state.last_response = response
         asked = self._reader().read(response, before)
-        without_known(asked, run.context.decisions, before)
+        if asked.wants_work():
+            without_known(asked, run.context.decisions, before)
         if run.output is not None:
             show_items(run, asked.items)
         if run.hooks is not None or agent.hooks is not None:

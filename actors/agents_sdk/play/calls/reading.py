@@ -262,7 +262,7 @@ def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) ->
     """Leave out what was asked for twice, and what was done before. Raises, if one id stands for two calls."""
     if not asked.wants_work():
         return
-    done = {identity for item in earlier if (identity := output_identity(getattr(item, "raw_item", None))) is not None}
+    done = {identity for item in earlier if (identity := output_identity(getattr(item, "raw_item", None))) is not None} if earlier else set()
     history: dict[str, Any] = {}
     for item in earlier if done else ():
         if isinstance(item, ToolCallItem | HandoffCallItem | ToolApprovalItem):
@@ -290,20 +290,25 @@ def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) ->
             asked.skipped.add(id(raw))
             return False
         here[identity.call_id] = identity
-        call = decisions.register(raw, key, name, role)
-        if call is not None and call.completed:
+        call = decisions.register_known(identity)
+        if call.completed:
             asked.skipped.add(id(raw))
             return False
-        if call is not None and call.executed:
+        if call.executed:
             msg = "A tool call already executed, but its output was not committed. Start a new run instead of retrying the invocation."
             raise ModelBehaviorError(msg)
         return True
 
-    asked.functions = [run for run in asked.functions if keep(run.call, tool_lookup_key(run.tool))]
-    asked.handoffs = [run for run in asked.handoffs if keep(run.call, role="handoff")]
-    asked.unknown = [run for run in asked.unknown if keep(run.call)]
-    asked.local = [run for run in asked.local if keep(run.call, name=run.tool.name)]
-    asked.mcp = [run for run in asked.mcp if keep(run.request)]
+    if asked.functions:
+        asked.functions = [run for run in asked.functions if keep(run.call, tool_lookup_key(run.tool))]
+    if asked.handoffs:
+        asked.handoffs = [run for run in asked.handoffs if keep(run.call, role="handoff")]
+    if asked.unknown:
+        asked.unknown = [run for run in asked.unknown if keep(run.call)]
+    if asked.local:
+        asked.local = [run for run in asked.local if keep(run.call, name=run.tool.name)]
+    if asked.mcp:
+        asked.mcp = [run for run in asked.mcp if keep(run.request)]
     if asked.skipped:
         asked.items = _without_skipped(asked)
 
