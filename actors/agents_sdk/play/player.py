@@ -79,6 +79,10 @@ def _own_run(agent: Any, given: AgentInput, door: AgentDoor) -> LiveRun:
     return LiveRun(state, RunConfig())
 
 
+_GOES_ON = (Again, HandOver)
+"""After these the run has not ended."""
+
+
 class Player:
     """One agent at work in a run."""
 
@@ -200,11 +204,11 @@ class Player:
             state.model_responses.append(step.response)
         if step.owned is not None:
             state.own_history(step.original_input, step.owned, items)
-        state.goes_on = isinstance(step.next, Again | HandOver)
+        state.goes_on = isinstance(step.next, _GOES_ON)
         state.original_input = step.original_input
         state.generated_items = [*step.before, *step.new]
         state.session_items.extend(items)
-        if not resumed or isinstance(step.next, Final | HandOver | Interrupted):
+        if not resumed or not isinstance(step.next, Again):
             state.tool_input_results += step.input_results
             state.tool_output_results += step.output_results
         if run.conversation is not None:

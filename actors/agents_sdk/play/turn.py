@@ -68,10 +68,10 @@ class Turn:
         before = list(state.generated_items)
         call = ModelCall(run, agent, self._tools, self._handoffs, self._schema)
 
-        async def ask() -> ModelResponse:
-            return await call.answer(system, prompt)
-
-        response: ModelResponse = await self._recorder.once(f"model {state.current_turn}", ask, _plain, _from_plain)
+        if not self._recorder.keeps:
+            response = await call.answer(system, prompt)
+        else:
+            response = await self._recorder.once(f"model {state.current_turn}", lambda: call.answer(system, prompt), _plain, _from_plain)
         state.last_response = response
         asked = self._reader().read(response, before)
         if asked.wants_work():
