@@ -84,6 +84,9 @@ class Workers:
         for number in list(self._processes):
             self.end(number)
 
+    def close(self):
+        self._errors.close()
+
     def errors(self):
         return (self._folder / "errors").read_text()
 
@@ -145,6 +148,7 @@ def storm(recipe, folder, seed, seconds):
     finally:
         last.kill()
         last.wait()
+        workers.close()
     logs = Logs(folder)
     problems = (
         logs.problems(seed) if code == 0 else [f"the last one has ended with {code}, and not of itself:\n{workers.errors()[-3000:]}", *logs.problems(seed)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from struct import pack as packed_numbers
 from typing import Any, Final, TypeVar, overload
 from zlib import crc32
 
@@ -32,14 +33,16 @@ _C = TypeVar("_C", bound=type)
 _MAGIC: Final = b"\xc1us"
 _VERSION: Final = 1
 _HEADER: Final = len(_MAGIC) + 1 + 4
+_HEAD: Final = f">{len(_MAGIC)}sBI"
 _LONGEST_CHAIN: Final = 32
 
 # All bytes but those that begin an array, a map or binary data: what is left when they are taken out is no less than the depth.
 _OTHERS: Final = bytes((*range(0x80), *range(0xA0, 0xC4), *range(0xC7, 0xDC), *range(0xE0, 0x100)))
+# Of those, what begins a list or a map of fewer than 16; and a larger one.
+_FEW: Final = bytes(range(0x80, 0xA0))
+_LARGE: Final = bytes(range(0xDC, 0xE0))
 # msgpack makes something of its own of this extension without asking.
 _TIMESTAMP: Final = re.compile(rb"\xd6\xff|\xd7\xff|\xc7\x0c\xff")
-# What may begin a map of as many keys as `collisions` looks at.
-_WIDE: Final = re.compile(rb"\xde[^\x00]|\xdf")
 
 
 class RecordedError(UnderstudyError):
@@ -75,19 +78,24 @@ def register_type(cls: type | None = None, name: str | None = None) -> object:
     return cls
 
 
-def pack(value: object) -> bytes:
-    """The value as bytes. A `CheckpointError` says where in it something is that cannot be written, and what to do."""
+def pack(value: object, *, binaries: int = 0) -> bytes:
+    """The value as bytes. A `CheckpointError` says where in it something is that cannot be written, and what to do.
+
+    `binaries`: so many values in it are known to be `bytes`. Where there is no more that is binary, nothing has to be looked for.
+    """
     try:
         try:
-            body = Packer(default=_encode, strict_types=True, buf_size=1024).pack(value)
+            body: bytes = Packer(default=_encode, strict_types=True, buf_size=1024).pack(value)
         except UnicodeEncodeError:  # half of a surrogate pair
             body = Packer(default=_encode, strict_types=True, unicode_errors="surrogatepass").pack(value)
         marks = _checked_marks(body)
-        if (b"\xc4" in marks or b"\xc5" in marks or b"\xc6" in marks or _may_be_wide(body, marks)) and is_strange((value,), _registry):
-            raise CheckpointError("it holds what would not come back as it is")  # noqa: TRY301 -- `refusal` finds out where
+        if odd := marks.translate(None, _FEW):  # else there is nothing but short lists and maps
+            binary = odd.translate(None, _LARGE)
+            if (len(binary) != binaries or _may_be_wide(body, odd)) and is_strange((value,), _registry):
+                raise CheckpointError("it holds what would not come back as it is")  # noqa: TRY301 -- `refusal` finds out where
     except Exception as error:  # noqa: BLE001 -- getters and properties of users' classes may raise anything
         raise refusal(value, error, _registry) from (None if isinstance(error, CheckpointError) else error)
-    return b"%b%c%b%b" % (_MAGIC, _VERSION, crc32(body).to_bytes(4, "big"), body)
+    return packed_numbers(_HEAD, _MAGIC, _VERSION, crc32(body)) + body
 
 
 def unpack(data: bytes | bytearray | memoryview) -> Any:
@@ -175,8 +183,8 @@ class _Level(int):
 
 
 def _may_be_wide(body: bytes, marks: bytes) -> bool:
-    """Whether there may be a map of very many keys."""
-    return (b"\xde" in marks or b"\xdf" in marks) and _WIDE.search(body) is not None
+    """Whether there may be a map of very many keys: one of as many as `collisions` looks at."""
+    return b"\xdf" in marks or (b"\xde" in marks and body.count(b"\xde") != body.count(b"\xde\x00"))
 
 
 def _checked_marks(body: bytes) -> bytes:

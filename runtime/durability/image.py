@@ -32,13 +32,16 @@ from ..errors import CheckpointError, UsageError
 from .compatibility import find_nodes, shape_of
 from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["FORMAT", "STORED_PATHS", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
+__all__ = ["COUNTERS", "FORMAT", "STORED_PATHS", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
 
 FORMAT: Final = 2
 """Of images, and of the journals that begin with them. One that is higher was written by a newer version. Before 2, each run path had all its names."""
 
 STORED_PATHS: Final = "paths"
 """Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""
+
+COUNTERS: Final = ("seq", "transfers", "usage", "null_answer")
+"""What `counters_of` holds."""
 
 _MOST_FORMATS: Final = 1_000_000
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})

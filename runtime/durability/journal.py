@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..codec.packing import pack, unpack
 from ..data.events import AgentEvent, CustomAction, with_path
 from ..errors import CheckpointError, UsageError
-from .image import check_format, counters_of, frame_of
+from .image import COUNTERS, check_format, counters_of, frame_of
 from .path_table import PathTable, read_path, read_paths
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Journal:
     def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
         """The run begins, or goes on from an image that was drawn with those paths."""
         self._changes.append(["start", image])
-        self.know(image, paths or PathTable())
+        self.know(image, self._paths if paths is None else paths)
+        self._counters = {name: image[name] for name in COUNTERS}
 
     def know(self, image: dict[str, Any], paths: PathTable) -> None:
         """This has been recorded already."""
@@ -163,7 +164,7 @@ class Journal:
         if news:
             changes.append(["counters", news])
         try:
-            return pack(changes)
+            return pack(changes, binaries=sum(change[0] == "frame" for change in changes))
         except CheckpointError:
             return pack([_without_display(change) if change[0] == "event" else change for change in changes])
 

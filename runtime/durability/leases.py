@@ -273,10 +273,10 @@ class SystemLeases:
         return claim is not None
 
     async def _ask(self, lease: Lease, writes: Sequence[Write]) -> Claim | None:
-        """Have the store grant it. If who waits for the answer gives up, it is still heard."""
+        """Have the store grant it. If who waits for the answer gives up, it is still heard, unless whatever the store is asked next comes after it."""
         owner = lease.owner
         granting = owner.access.claim(lease.key, owner.name, writes, former=lease.former)
-        if owner.access.answers_at_once:
+        if owner.access.answers_in_order:
             return await granting
         lease.asking = self._loop.create_task(granting)
         claim = await asyncio.shield(lease.asking)

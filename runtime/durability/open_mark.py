@@ -14,6 +14,7 @@ from ..clock import boottime_of
 from ..codec.packing import pack, unpack
 from ..data.chat import new_id
 from ..errors import CheckpointError
+from ..quick_init import quick
 from ..stores.writes import Put, Remove, Write
 from .store_keys import open_key
 
@@ -29,6 +30,7 @@ _OPEN_SECONDS: Final = 30.0
 _LONGEST_ID: Final = 2000
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
     """A run that is not finished, as its mark in the store has it."""
@@ -54,17 +56,14 @@ class UnfinishedRun:
 class OpenMark:
     """The mark of one run: CLOSED, or OPEN until it is to be written again."""
 
-    __slots__ = ("_until", "_writer", "is_open", "run")
+    __slots__ = ("_until", "_writer", "is_open", "key", "run")
 
     def __init__(self, run: UnfinishedRun) -> None:
         self.run = run
+        self.key = open_key(run.agent, run.id)
         self.is_open = False
         self._until = math.inf
         self._writer = new_id()  # so that no other process writes the same bytes, and what it has written is not taken for this one's
-
-    @property
-    def key(self) -> str:
-        return open_key(self.run.agent, self.run.id)
 
     def put(self) -> Put:
         """Say that the run is not finished."""

@@ -51,13 +51,13 @@ class RunPersistence:
         "_records",
         "_root",
         "_save_failed",
+        "_segments",
         "_slot",
         "access",
         "journal",
         "own",
         "recovered",
         "run_id",
-        "segments",
     )
 
     def __init__(self, access: StoreAccess, root: Node, run: UnfinishedRun) -> None:
@@ -65,7 +65,7 @@ class RunPersistence:
         self._root = root
         self.run_id = run.id
         self.journal = Journal() if run.steps else None
-        self.segments = Segments(access)
+        self._segments: Segments | None = None
         self.recovered = False  # whether it continues without having been interrupted
         self._mark = OpenMark(run)
         self._listing = RunListing(access, time())
@@ -80,6 +80,13 @@ class RunPersistence:
     def unfinished(self) -> UnfinishedRun:
         """What its mark says of it."""
         return self._mark.run
+
+    @property
+    def segments(self) -> Segments:
+        """The long part of its history. Made when it is first asked for: few runs that record each step have one."""
+        if self._segments is None:
+            self._segments = Segments(self.access)
+        return self._segments
 
     @property
     def checkpoint_id(self) -> str:
@@ -151,7 +158,7 @@ class RunPersistence:
         agent = agent if isinstance(agent, str) else run.agent
         self._mark = OpenMark(replace(run, id=self.run_id, agent=agent, checkpoint_id=checkpoint_id, keep=keep, input=input, labels=labels_of(content)))
         self._slot = SaveSlot(self.access, checkpoint_id)
-        self.segments = Segments(self.access, known=True)
+        self._segments = Segments(self.access, known=True)
 
     async def _branch(self, system: Host, found: FoundCheckpoint) -> dict[str, Any]:
         """Continue from an earlier save, or from one that was answered: as another run."""
@@ -161,7 +168,7 @@ class RunPersistence:
         image["fresh"] = None  # what it says does not go into the session in which it began
         self._name({"run": run_id, "agent": self._root.name, "labels": found.content.get("labels")}, f"{found.name}@{wanted['number']}~{run_id[:8]}")
         self._slot.know(0, None)
-        self.segments = Segments(self.access)
+        self._segments = None
         self._records, self._covers_journal = 0, False
         await self.take(system)
         self.own.leaves_unfinished(unfinished=False)
@@ -218,7 +225,7 @@ class RunPersistence:
         self.recovered = True
         self._listing.known()
         self._mark.opened(self.own.clock)
-        self.segments = Segments(self.access, known=True)
+        self._segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
         records = await self.access.read(journal_key(self.run_id))

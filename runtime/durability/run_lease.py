@@ -5,8 +5,8 @@ Owns: the taking of a run, and the way of its writes. It must never decide what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..stores.writes import Ending, Write
 from .lease import Lease
@@ -43,7 +43,7 @@ class RunLease:
         lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self._access, lease, writes):
             return False
-        self.held = lease
+        self.held, lease.undo = lease, ()
         return True
 
     def when_lost(self, lost: Callable[[], object]) -> None:
@@ -73,12 +73,9 @@ class RunLease:
         if self.held is not None:
             self.held.is_unfinished = unfinished
 
-    async def write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
+    def write(self, writes: Sequence[Write], then: Ending = "keep") -> Coroutine[Any, Any, None]:
         """In one step, and only if this process still has the run. One that no other process can have is written by no lease."""
-        if self.held is not None:
-            await self.held.commit(writes, then=then)
-        else:
-            await self._access.commit(None, writes)
+        return self._access.commit(None, writes) if self.held is None else self.held.commit(writes, then=then)
 
     async def give_back(self) -> None:
         """Work on it no more."""

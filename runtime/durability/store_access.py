@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
@@ -93,6 +93,11 @@ class StoreAccess:
         return type(self.store) is MemoryStore
 
     @property
+    def answers_in_order(self) -> bool:
+        """Whether it never does what it is asked for before what it was asked for earlier."""
+        return type(self.store) in (MemoryStore, SQLiteStore)
+
+    @property
     def has_journals(self) -> bool:
         return self._has_journals
 
@@ -161,10 +166,10 @@ class StoreAccess:
                 return None
             await self.revoke(holder)
 
-    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
-        if self.is_fenced:
-            await self._do(self.store.commit, claim, writes, then=then)
-            return
+    def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> Coroutine[Any, Any, None]:
+        return self._do(self.store.commit, claim, writes, then=then) if self.is_fenced else self._commit_unfenced(claim, writes, then)
+
+    async def _commit_unfenced(self, claim: Claim | None, writes: Sequence[Write], then: Ending) -> None:
         # One after the other, in an order in which what stands last says that the rest is there.
         if claim is not None:
             await self._do(self._owners.commit, claim, ())

@@ -23,7 +23,9 @@ _LONGEST_SPAN: Final = 1e10  # seconds, some three hundred years: what comes aft
 
 def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
     """The key in UTF-8, where bytes sort as text does in Python. Half of a surrogate pair is a character like others."""
-    if type(key) is not str and not isinstance(key, str):
+    if type(key) is str and 0 < len(key) <= _SURELY_SHORT:
+        return key.encode("utf-8", "surrogatepass")
+    if not isinstance(key, str):
         msg = f"{call}: {name} is a {type(key).__name__}; give a text."
         raise UsageError(msg)
     if not key:

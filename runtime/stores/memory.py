@@ -142,9 +142,10 @@ class MemoryStore:
             key_bytes("MemoryStore.claim", former, name="former")  # there was no earlier version whose memory this could be
         with self._lock("claim"):
             holding = self._claims.get(key)
-            if holding is not None and holding.owner != owner and self._is_alive(holding.owner):
+            now = self._time()
+            if holding is not None and holding.owner != owner and self._is_alive(holding.owner, now):
                 return None
-            if not self._is_alive(owner):
+            if not self._is_alive(owner, now):
                 raise _refused("owner", key, f"owner {owner!r} is not alive")
             self._check(writes)
             if holding is None:
@@ -152,21 +153,22 @@ class MemoryStore:
             self._epoch += 1
             holding.owner, holding.epoch = owner, self._epoch
             holding.attempts += 1
-            self._do(writes)
+            self._do(writes, now)
             return Claim(key, owner, holding.epoch, holding.attempts)
 
     async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
         checked_writes("MemoryStore.commit", writes)
         with self._lock("commit"):
+            now = self._time()
             if claim is not None:
                 holding = self._claims.get(claim.key)
                 if holding is None or (holding.owner, holding.epoch) != (claim.owner, claim.epoch):
                     by = "no owner" if holding is None or not holding.owner else f"owner {holding.owner!r}"
                     raise _refused("epoch", claim.key, f"it is claimed by {by} by now")
-                if not self._is_alive(claim.owner):
+                if not self._is_alive(claim.owner, now):
                     raise _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
             self._check(writes)
-            self._do(writes)
+            self._do(writes, now)
             if claim is not None and then == "forget":
                 del self._claims[claim.key]
             elif claim is not None and then == "release":
@@ -184,9 +186,10 @@ class MemoryStore:
         limit_of("MemoryStore.orphans", limit)
         with self._lock("orphans"):
             found: list[tuple[int, str]] = []
+            now = self._time()
             for key in self._under(prefix):
                 holding = self._claims.get(key)
-                if self._entries[key].value is not None and (holding is None or not self._is_alive(holding.owner)):
+                if self._entries[key].value is not None and (holding is None or not self._is_alive(holding.owner, now)):
                     found.append((0 if holding is None else holding.attempts, key))
         found.sort()
         return [key for _, key in found[:limit]]
@@ -252,9 +255,9 @@ class MemoryStore:
 
     # --- under the lock ---
 
-    def _is_alive(self, owner: str) -> bool:
+    def _is_alive(self, owner: str, now: float | None = None) -> bool:
         until = self._owners.get(owner)
-        return until is not None and until > self._time()
+        return until is not None and until > (self._time() if now is None else now)
 
     def _check(self, writes: Sequence[Write]) -> None:
         """Raise, if one of the writes is to be refused: by what there is before the first of them."""
@@ -269,16 +272,16 @@ class MemoryStore:
                 if (entry is not None) if write.value is None else (entry is None or entry.value != write.value):
                     raise _refused("value", write.key, "its value is another one by now")
 
-    def _do(self, writes: Sequence[Write]) -> None:
+    def _do(self, writes: Sequence[Write], now: float) -> None:
         for write in writes:
             if type(write) is Append:
                 if write.records:
-                    self._written(write.key).records.extend(write.records)
+                    self._written(write.key, now).records.extend(write.records)
             elif type(write) is Put:
-                entry = self._written(write.key)
+                entry = self._written(write.key, now)
                 entry.value = write.value
                 if write.seconds is not None:
-                    entry.expires = self._time() + write.seconds
+                    entry.expires = now + write.seconds
                     self._short[write.key] = entry
             elif type(write) is Remove:
                 self._forget(write.key)
@@ -304,9 +307,10 @@ class MemoryStore:
         self._entries.pop(key, None)
         self._short.pop(key, None)
 
-    def _written(self, key: str) -> _Entry:
+    def _written(self, key: str, now: float | None = None) -> _Entry:
         """The entry of that key, which is written now."""
-        now = self._time()
+        if now is None:
+            now = self._time()
         if self._ttl is not None or self._short:
             self._sweep(now)
         entry = self._entries.get(key)

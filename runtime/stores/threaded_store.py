@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from ..errors import UsageError
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
-from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
+from .run_entries import RunEntry, RunQuery, checked_query
 from .store_thread import Backend, Operation, Worker
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
@@ -143,11 +143,11 @@ class DrivenStore:
     def _key(self, operation: str, key: str) -> bytes:
         return key_bytes(f"{self._name}.{operation}", key)
 
-    async def _do(self, operation: Operation) -> Any:
+    def _do(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         if self._closed:
             msg = f"{self!r}.{operation.name}: the store is closed; make another one."
             raise UsageError(msg)
-        return await self._worker().do(operation)
+        return self._worker().do(operation)
 
     def _worker(self) -> Worker:
         process = os.getpid()
@@ -220,20 +220,16 @@ def _encoded(writes: Sequence[Write]) -> list[EncodedWrite]:
 
 def _encode(write: Write) -> EncodedWrite:
     key = write.key.encode("utf-8", "surrogatepass")
-    match write:
-        case Put():
-            return EncodedWrite("put", key, write.value, seconds=write.seconds)
-        case Append():
-            return EncodedWrite("append", key, records=tuple(write.records), after=write.after)
-        case Expect():
-            return EncodedWrite("expect", key, write.value)
-        case Remove():
-            return EncodedWrite("remove", key)
-        case RunEntry():
-            columns = tuple(map(_bytes, (write.agent, write.session, write.status, *write.labels)))
-            return EncodedWrite("entry", key, write.value, columns, write.started, write.seconds)
-        case DropEntry():
-            return EncodedWrite("drop", key)
+    if type(write) is Append:
+        return EncodedWrite("append", key, None, tuple(write.records), write.after)
+    if type(write) is Put:
+        return EncodedWrite("put", key, write.value, (), 0, write.seconds)
+    if type(write) is Expect:
+        return EncodedWrite("expect", key, write.value)
+    if type(write) is RunEntry:
+        columns = tuple(map(_bytes, (write.agent, write.session, write.status, *write.labels)))
+        return EncodedWrite("entry", key, write.value, columns, write.started, write.seconds)
+    return EncodedWrite("remove" if type(write) is Remove else "drop", key)
 
 
 def _abandon(worker: Worker, process: int) -> None:

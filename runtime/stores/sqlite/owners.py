@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .known import PLACES, Owner, Taken, chunks
 from .tables import IS_THERE, behind, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ..threaded_store import EncodedWrite
     from ..writes import Ending
@@ -26,9 +27,7 @@ __all__ = ["NeedsToWrite", "Owners"]
 # A lease that has longer to go than it was given for is of an earlier start of a machine that does not say which start it is.
 _IN_TIME: Final = "until > :machine AND until - :machine <= seconds + 1 AND (boot = :boot OR boot = '' OR :boot = '')"
 
-_OF_CLAIM: Final = (
-    "SELECT claims.owner, epoch, attempts, until, seconds, boot, file, inode FROM claims LEFT JOIN owners ON name = claims.owner WHERE claims.key = ?"
-)
+_CLAIMS: Final = f"SELECT key, owner, epoch, attempts FROM claims WHERE key IN ({PLACES})"  # noqa: S608 -- a constant
 
 # The keys come from the index, a range of it, whatever else there is.
 _ORPHANS: Final = f"""
@@ -47,14 +46,8 @@ class NeedsToWrite(Exception):
 class _Held(NamedTuple):
     """What there is of a claim, and of its owner."""
 
-    owner: bytes
-    epoch: int
-    attempts: int
-    until: float | None
-    seconds: float
-    boot: str
-    file: str | None
-    inode: str | None
+    claim: Taken
+    owner: Owner | None
 
 
 class Owners:
@@ -65,8 +58,19 @@ class Owners:
         self._connection = state.connection
         self._tables = tables
         self._proofs = proofs
+        self._known = tables.known
+        self._rows = tables.rows
+
+    def look_for(self, keys: Collection[bytes]) -> None:
+        """Find out what claims there are of many keys, before each of them is asked for."""
+        claims = self._known.claims
+        for chunk in chunks(keys, claims):
+            claims.update(dict.fromkeys(chunk))
+            for key, *claim in self._connection.execute(_CLAIMS, chunk):
+                claims[key] = Taken(*claim)
 
     def keep_alive(self, owner: bytes, seconds: float, first: bool) -> bool:  # noqa: FBT001 -- as the operation has it
+        self._known.owners.pop(owner, None)
         now = self._state.machine
         times = (now + seconds, seconds, self._state.boot)
         row = self._connection.execute("SELECT file, inode FROM owners WHERE name = ?", (owner,)).fetchone()
@@ -86,17 +90,16 @@ class Owners:
 
     def claim(self, key: bytes, owner: bytes, writes: Sequence[EncodedWrite], former: bytes | None) -> tuple[int, int] | None:
         held = self._held(key)
-        if held is not None and held.owner != owner and self._may_be_alive(held):
+        if held is not None and held.claim.owner != owner and self._may_be_alive(held):
             return None
         if former is not None and self._is_leased(former):
             return None
-        query = f"SELECT 1 FROM owners WHERE name = :owner AND {_IN_TIME}"  # noqa: S608 -- a constant
-        if self._connection.execute(query, {"owner": owner, "machine": self._state.machine, "boot": self._state.boot}).fetchone() is None:
+        if not self._is_in_time(self._owner(owner)):
             raise refused("owner", key, f"owner {_name(owner)} is not alive")
         self._tables.check(writes)
         self._state.epoch += 1
-        epoch, attempts = self._state.epoch, 1 if held is None else held.attempts + 1
-        self._connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (key, owner, epoch, attempts))
+        epoch, attempts = self._state.epoch, 1 if held is None else held.claim.attempts + 1
+        self._put(key, Taken(owner, epoch, attempts))
         self._tables.write(writes)
         return epoch, attempts
 
@@ -107,20 +110,32 @@ class Owners:
         self._tables.write(writes)
         if mine is None or then == "keep":
             return
-        statement = "DELETE FROM claims WHERE key = ?" if then == "forget" else "UPDATE claims SET owner = x'', attempts = 0 WHERE key = ?"
-        self._connection.execute(statement, (key,))
+        if then == "forget":
+            self._rows.before_removal(key)
+            self._rows.gone_claims.append((key,))
+            self._known.claims[key] = None
+            self._known.gone(key)
+        else:
+            self._put(key, Taken(b"", mine[1], 0))
+
+    def _put(self, key: bytes, claim: Taken) -> None:
+        self._rows.claims.append((key, *claim))
+        self._rows.touch(key)
+        self._known.claims[key] = claim
 
     def holder(self, key: bytes) -> bytes | None:
         held = self._held(key)
-        return held.owner if held is not None and self._may_be_alive(held) else None
+        return held.claim.owner if held is not None and self._may_be_alive(held) else None
 
     def orphans(self, prefix: bytes, limit: int | None) -> list[bytes]:
+        self._rows.write()
         self._end_the_dead()
         state = self._state
         values = {"first": prefix, "behind": behind(prefix), "now": state.now, "limit": -1 if limit is None else limit}
         return [key for (key,) in self._connection.execute(_ORPHANS, {**values, "machine": state.machine, "boot": state.boot})]
 
     def prune(self, _key: bytes, older_than: float | None) -> int:
+        self._rows.write()
         self._end_the_dead()
         times = {"machine": self._state.machine, "boot": self._state.boot}
         for owner, file in self._connection.execute(f"SELECT name, file FROM owners WHERE NOT ({_IN_TIME})", times).fetchall():  # noqa: S608 -- a constant
@@ -131,32 +146,50 @@ class Owners:
     def _look(self, key: bytes, owner: bytes, epoch: int) -> None:
         """Raise, if that claim is no longer what holds the key, or its owner is not alive. By its time: it is the owner that asks."""
         held = self._held(key)
-        if held is None or held.epoch != epoch or held.owner != owner:
-            by = "no owner" if held is None or not held.owner else f"owner {_name(held.owner)}"
+        if held is None or held.claim.epoch != epoch or held.claim.owner != owner:
+            by = "no owner" if held is None or not held.claim.owner else f"owner {_name(held.claim.owner)}"
             raise refused("epoch", key, f"it is claimed by {by} by now")
-        if not self._is_in_time(held):
+        if not self._is_in_time(held.owner):
             raise refused("owner", key, f"owner {_name(owner)} is not alive")
 
     def _held(self, key: bytes) -> _Held | None:
-        row = self._connection.execute(_OF_CLAIM, (key,)).fetchone()
-        return None if row is None else _Held(*row)
+        claims = self._known.claims
+        claim = claims.get(key)
+        if claim is None and key not in claims:
+            row = self._connection.execute("SELECT owner, epoch, attempts FROM claims WHERE key = ?", (key,)).fetchone()
+            claim = claims[key] = None if row is None else Taken(*row)
+        return None if claim is None else _Held(claim, self._owner(claim.owner))
 
-    def _is_in_time(self, held: _Held) -> bool:
+    def _owner(self, name: bytes) -> Owner | None:
+        owners = self._known.owners
+        owner = owners.get(name)
+        if owner is None and name not in owners:
+            row = self._connection.execute("SELECT until, seconds, boot, file, inode FROM owners WHERE name = ?", (name,)).fetchone()
+            owner = owners[name] = None if row is None else Owner(*row)
+        return owner
+
+    def _is_in_time(self, owner: Owner | None) -> bool:
         """As `_IN_TIME` says it."""
-        if held.until is None:
+        if owner is None:
             return False
-        return 0 < held.until - self._state.machine <= held.seconds + 1 and not self._state.is_over(held.boot)
+        return 0 < owner.until - self._state.machine <= owner.seconds + 1 and not self._state.is_over(owner.boot)
 
     def _may_be_alive(self, held: _Held) -> bool:
         """Whether the owner of a claim is in time, and is not proven dead. One that is ends here and now."""
-        if not self._is_in_time(held):
+        owner = held.owner
+        if owner is None or not self._is_in_time(owner):
             return False
-        if held.file is None or held.inode is None or not self._proofs.is_dead(held.file, held.inode):
+        if owner.file is None or owner.inode is None or not self._proofs.is_dead(owner.file, owner.inode):
             return True
-        self._end(held.owner, held.file)
+        self._end(held.claim.owner, owner.file)
         return False
 
     def _is_leased(self, key: bytes) -> bool:
+        known = self._known
+        if known.former is None:
+            known.former = self._connection.execute("SELECT 1 FROM former_leases LIMIT 1").fetchone() is not None
+        if not known.former:
+            return False
         query = "SELECT 1 FROM former_leases WHERE key = ? AND until > ?"
         return self._connection.execute(query, (key, self._state.now)).fetchone() is not None
 
@@ -169,6 +202,7 @@ class Owners:
         """For good: it has no row any more, so that nothing prolongs it."""
         if not self._state.writing:
             raise NeedsToWrite
+        self._known.owners.pop(owner, None)
         self._connection.execute("DELETE FROM owners WHERE name = ?", (owner,))
         self._proofs.end(file)
 

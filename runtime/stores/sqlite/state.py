@@ -69,7 +69,7 @@ class State:
         """The store's time. By this it is judged what has expired."""
         self.epoch = 0
         """The last one that was given."""
-        self._saved: tuple[object, ...] = ()
+        self._saved: tuple[int, float, float, float, str] = (0, 0.0, 0.0, 0.0, "")
         self._due = False
 
     def make(self) -> None:
@@ -77,10 +77,12 @@ class State:
         wall = self._source.wall()
         self.connection.execute("INSERT INTO state VALUES (1, 0, ?, ?, ?, ?)", (wall, self._source.boottime(), wall, self.boot))
 
-    def begin(self, *, writing: bool) -> None:
-        """Read it, when a transaction has begun; not before, because that may have waited for others."""
+    def begin(self, *, writing: bool, holds: bool) -> None:
+        """Read it, when a transaction has begun; not before, because that may have waited for others. `holds`: it is as this connection has left it."""
         self.writing = writing
-        epoch, then, boottime_then, wall_then, boot = self._saved = self.connection.execute("SELECT epoch, time, boottime, wall, boot FROM state").fetchone()
+        if not holds:
+            self._saved = self.connection.execute("SELECT epoch, time, boottime, wall, boot FROM state").fetchone()
+        epoch, then, boottime_then, wall_then, boot = self._saved
         self.epoch, self.machine = epoch, self._source.boottime()
         passed = self.machine - boottime_then
         if passed < 0 or self.is_over(boot):
@@ -98,6 +100,7 @@ class State:
         if self._due or self.epoch != epoch:
             row = (self.epoch, then, boottime_then, wall_then, boot)
             self.connection.execute("UPDATE state SET epoch = ?, time = ?, boottime = ?, wall = ?, boot = ?", row)
+            self._saved = row
 
     def is_over(self, boot: str) -> bool:
         """Whether that is known to be an earlier start of the machine. A process from which `/proc` is hidden does not know its own."""

@@ -31,6 +31,7 @@ __all__ = ["SQLiteStore"]
 _IN_MEMORY: Final = ":memory:"
 _OWN: Final = 0o600  # what the user of this process has to be allowed
 _PAUSE: Final = 0.01  # seconds between two attempts at what SQLite does not wait for by itself
+_MANY: Final = 8  # operations of which it is worth while to find out at once what they will ask for
 
 _ADVICE: Final = {
     "SQLITE_BUSY": "another process holds its lock: let that one finish, or raise busy_timeout",
@@ -199,7 +200,7 @@ class _Opened:
         self._tables = tables
         self._proofs = proofs
         self._watch = watch
-        owners = Owners(state, tables, proofs)
+        self._owners = owners = Owners(state, tables, proofs)
         self._methods: dict[str, Callable[..., object]] = {
             name: getattr(of, name)
             for of, names in (
@@ -215,9 +216,12 @@ class _Opened:
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
-            look(connection)
-            self._state.begin(writing=writing)
+            holds = self._tables.known.holds(connection)
+            if not holds:
+                look(connection)
+            self._state.begin(writing=writing, holds=holds)
             self._tables.begin()
+            self._look_for(batch)
             for operation in batch:
                 try:
                     operation.error, operation.result = None, self._methods[operation.name](operation.key, *operation.arguments)
@@ -227,7 +231,10 @@ class _Opened:
                 self._tables.end()
                 self._state.end()
             connection.execute("COMMIT")
+            self._tables.known.end()
         except BaseException:
+            self._tables.rows.drop()
+            self._tables.known.forget()
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             self._proofs.settle(done=False)
@@ -236,6 +243,13 @@ class _Opened:
         # Now, and not before: what is answered was in the file that has this name.
         if self._watch is not None:
             self._watch.look()
+
+    def _look_for(self, batch: Sequence[Operation]) -> None:
+        """Find out at once what all of them will ask for."""
+        if len(batch) >= _MANY:
+            taken = [operation for operation in batch if operation.name in ("claim", "commit")]
+            self._owners.look_for([operation.key for operation in taken])
+            self._tables.look_for([write.key for operation in taken for write in operation.arguments[1] if write.kind not in ("entry", "drop")])
 
     def close(self) -> None:
         self._proofs.close()
