@@ -53,6 +53,7 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     testing             models for tests
     realtime            agents that speak: names alone
     sandbox             sandboxes: names alone
+    voice               an error that says that it is missing
     mcp                 MCP servers: names alone
 
 It must never have a loop of its own: a run of the SDK is one of the runtime's runs.

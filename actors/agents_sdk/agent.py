@@ -207,7 +207,7 @@ class Agent(AgentBase[TContext], Definition):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Play, as a part of a run of understudy's."""
-        from .play import play  # noqa: PLC0415 -- built on agents
+        from .play.player import play  # noqa: PLC0415 -- built on agents
 
         return play(self, input, context)
 

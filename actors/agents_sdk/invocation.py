@@ -101,6 +101,8 @@ def _meant(raw: Any) -> dict[str, Any] | None:
 
 def call_id_of(raw: Any) -> tuple[str, str | None] | None:
     """The kind of a call and its id, if it has one; None for what is no call."""
+    if type(raw) is ResponseFunctionToolCall and raw.type == "function_call":
+        return "function_call", _text(raw.call_id)
     mapping = _meant(raw)
     kind = None if mapping is None else mapping.get("type")
     if mapping is None or kind not in _CALLS:
@@ -133,7 +135,7 @@ def scope_of(raw: Any, key: LookupKey | None = None, name: str | None = None, ro
 
 def identity_of(raw: Any, key: LookupKey | None = None, name: str | None = None, role: str | None = None) -> Identity | None:
     """The identity of a call; None for what is none, or is not whole."""
-    if type(raw) is ResponseFunctionToolCall and getattr(raw, "caller", None) is None and raw.call_id and raw.arguments is not None:
+    if type(raw) is ResponseFunctionToolCall and raw.caller is None and raw.call_id and raw.arguments is not None:
         resolved = key or call_lookup_key(raw)
         return None if resolved is None else _of_function(raw.call_id, raw.arguments, resolved, role)
     known, scope = call_id_of(raw), scope_of(raw, key, name, role)
@@ -168,7 +170,7 @@ def output_identity(raw: Any) -> tuple[str, str] | None:
     """The kind and id of the call that an output is the end of."""
     if part(raw, "type") not in OUTPUT_OF:
         return None
-    mapping = as_dict(raw)
+    mapping = raw if type(raw) is dict else as_dict(raw)
     kind = None if mapping is None else OUTPUT_OF.get(str(mapping.get("type")))
     if mapping is None or kind is None:
         return None

@@ -74,8 +74,9 @@ class Given:
     options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        if unknown := sorted(set(self.options) - _OPTIONS):
-            msg = f"Runner.run got unknown options: {', '.join(unknown)}. docs/from-agents-sdk.md has the list of what is missing."
+        if not self.options.keys() <= _OPTIONS:
+            unknown = ", ".join(sorted(set(self.options) - _OPTIONS))
+            msg = f"Runner.run got unknown options: {unknown}. docs/from-agents-sdk.md has the list of what is missing."
             raise TypeError(msg)
 
 
@@ -152,7 +153,7 @@ def _started(given: Given, live: LiveRun) -> Run:
     durability: Any = options.get("durability", _default.durability) if store is not None else "none"
     agent = state.current_agent
     runner = _runner_of(agent) if store is None else CoreRunner(agent, store=store, durability=durability, max_transfers=_NO_LIMIT)
-    named: dict[str, Any] = {"options": [live], "context": state.context.context}
+    named: dict[str, Any] = {"options": live, "context": state.context.context}
     values = dict(options.get("session_values") or {})
     messages: Any = ""
     if store is not None:

@@ -69,6 +69,8 @@ def call_namespace(call: Any) -> str | None:
 
 def call_lookup_key(call: Any) -> LookupKey | None:
     """The key of the tool that a call is for."""
+    if not isinstance(call, dict):
+        return lookup_key(getattr(call, "name", None), getattr(call, "namespace", None))
     return lookup_key(part(call, "name"), call_namespace(call))
 
 
@@ -154,6 +156,8 @@ def approval_keys(name: str | None, namespace: str | None = None, key: LookupKey
 
 def resolve_collisions(tools: Sequence[Any], handoffs: Sequence[Any], *, policy: Literal["warn", "error"]) -> tuple[list[Any], list[Any]]:
     """The tools and handoffs without those that another one of the same name hides: the last counts, and a handoff before a tool."""
+    if not tools and len(handoffs) < 2:  # noqa: PLR2004 -- a pair
+        return [], list(handoffs)
     _check(tools)
     owners: dict[str, list[tuple[str, Any]]] = {}
     for tool in tools:

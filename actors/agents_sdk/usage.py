@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
 __all__ = ["RequestUsage", "Usage", "deserialize_usage", "input_details", "output_details", "serialize_usage", "usage_of_response"]
+
+
+_DETAILS: Final = (InputTokensDetails, OutputTokensDetails)
+"""Of which nearly all details are: it takes time to find out that one is no mapping."""
 
 
 def input_details(cached: int | None = 0, written: int | None = 0) -> InputTokensDetails:
@@ -87,7 +91,8 @@ class Usage:
 
 
 def _value(details: Any, name: str) -> int:
-    found = details.get(name) if isinstance(details, Mapping) else getattr(details, name, None)
+    is_mapping = type(details) not in _DETAILS and isinstance(details, Mapping)
+    found = details.get(name) if is_mapping else getattr(details, name, None)
     return found or 0
 
 

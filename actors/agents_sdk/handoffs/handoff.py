@@ -6,10 +6,10 @@ Owns: `Handoff`, the checks of its callback, and the reading of what the model g
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from pydantic import TypeAdapter
@@ -60,7 +60,7 @@ class Handoff(Generic[TContext, TAgent]):
 
     def get_transfer_message(self, agent: AgentBase[Any]) -> str:
         """What the model is told of the handoff."""
-        return json.dumps({"assistant": agent.name})
+        return f'{{"assistant": {encode_basestring_ascii(agent.name)}}}'
 
     @classmethod
     def default_tool_name(cls, agent: AgentBase[Any]) -> str:

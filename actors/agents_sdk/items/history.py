@@ -25,7 +25,8 @@ __all__ = [
     "without_reasoning_ids",
 ]
 
-_SESSION_KEYS: Final = ("_agents_tool_description", "_agents_tool_title")
+_DESCRIPTION: Final = "_agents_tool_description"
+_TITLE: Final = "_agents_tool_title"
 _OUTPUT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "function_call": "function_call_output",
@@ -59,14 +60,15 @@ def run_item_to_input(item: Any, *, without_ids: bool = False) -> Any:
 
 def run_items_to_input(items: Iterable[Any], *, without_ids: bool = False) -> list[Any]:
     """Items of a run as input."""
-    found = (run_item_to_input(item, without_ids=without_ids) for item in items)
-    return [item for item in found if item is not None]
+    return [found for item in items if (found := run_item_to_input(item, without_ids=without_ids)) is not None]
 
 
 def as_input(item: Any) -> Any:
     """One item of input as a dict of its own, without what only sessions keep."""
     if type(item) is dict:
-        return {key: value for key, value in item.items() if key not in _SESSION_KEYS} if any(key in item for key in _SESSION_KEYS) else item
+        if _DESCRIPTION not in item and _TITLE not in item:
+            return item
+        return {key: value for key, value in item.items() if key not in (_DESCRIPTION, _TITLE)}
     if isinstance(item, Mapping) or hasattr(item, "model_dump"):
         return as_input(dict(item) if isinstance(item, Mapping) else dumped(item))
     return item
@@ -90,7 +92,7 @@ def complete(items: list[Any], *, only: set[int] | None = None, outputs_of: set[
 
     `only` are the places that are looked at, if it is not all; `outputs_of` those of which results without a call are left out, too.
     """
-    if not any(isinstance(item, dict) and item.get("type") in _PAIRED for item in items):
+    if outputs_of is None and _is_whole(items):
         return items
     ended: dict[str, set[str]] = {}
     for item in items:
@@ -122,6 +124,22 @@ def complete(items: list[Any], *, only: set[int] | None = None, outputs_of: set[
         return items
     dropped |= _thoughts_before(items, dropped, calls)
     return [item for index, item in enumerate(items) if index not in dropped]
+
+
+def _is_whole(items: list[Any]) -> bool:
+    """Whether each call has its result, as far as can be said at a glance: nearly all histories have calls of functions alone."""
+    calls: list[str] = []
+    ended: set[str] = set()
+    for item in items:
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind in ("function_call", "function_call_output"):
+            call_id = item.get("call_id")
+            if not isinstance(call_id, str):
+                return False
+            calls.append(call_id) if kind == "function_call" else ended.add(call_id)
+        elif kind in _PAIRED:
+            return False
+    return ended.issuperset(calls)
 
 
 def _lost_outputs(items: list[Any], dropped: set[int], places: set[int]) -> set[int]:
@@ -207,6 +225,8 @@ def _key(item: Any) -> str | None:
 
 def deduplicated(items: Sequence[Any]) -> list[Any]:
     """The items, each once: the latest, where it was last; what others follow from, where it was first."""
+    if len(items) < 2:  # noqa: PLR2004 -- of one there is no other
+        return list(items)
     keys = [_key(item) for item in items]
     seen = [key for key in keys if key is not None]
     if len(seen) == len(set(seen)):

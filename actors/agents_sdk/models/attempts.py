@@ -222,7 +222,15 @@ async def answered(
     unsafe: bool,
 ) -> ModelResponse:
     """What the model answers, at last."""
-    attempts = _Attempts(model, settings, again, named, streams=False, unsafe=unsafe)
+    attempts: _Attempts | None = None
+    if settings.retry is None and settings.timeout is None and not unsafe:  # nearly all calls: the first attempt needs no preparation
+        try:
+            return await get()
+        except Exception as error:
+            attempts = _Attempts(model, settings, again, named, streams=False, unsafe=unsafe)
+            if not await attempts.may_go_on(error, was_seen=False):
+                raise
+    attempts = attempts or _Attempts(model, settings, again, named, streams=False, unsafe=unsafe)
     while True:
         try:
             with _without_client_retries(disabled=attempts.disables_client()):

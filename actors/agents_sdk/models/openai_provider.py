@@ -61,7 +61,7 @@ class OpenAIProvider(ModelProvider):
         if not self._speaks_responses(client):
             from .openai_chatcompletions import OpenAIChatCompletionsModel  # noqa: PLC0415 -- one of the two
 
-            return OpenAIChatCompletionsModel(name, client)
+            return OpenAIChatCompletionsModel(name, client, None, self.strict_feature_validation, self.buffer_streamed_tool_calls)
         from .openai_responses import OpenAIResponsesModel  # noqa: PLC0415 -- one of the two
 
         return OpenAIResponsesModel(name, client, model_is_explicit=model_name is not None)

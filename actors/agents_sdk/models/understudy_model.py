@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from openai.types.responses import (
@@ -20,6 +21,7 @@ from openai.types.responses import (
 )
 
 from ....runtime.data.chat import Message, MessageDelta
+from ....runtime.models.openai_chat import OpenAIChatModel
 from ....runtime.models.protocol import ModelRequest, OutputSchema, ToolSpec
 from ....runtime.models.protocol import ModelSettings as CoreSettings
 from ..exceptions import UserError
@@ -82,6 +84,8 @@ class UnderstudyModel(Model):
     ) -> AsyncIterator[Any]:
         _check(previous_response_id, conversation_id, prompt)
         request = _request(system_instructions, input, model_settings, tools, output_schema, handoffs)
+        if model_settings.include_usage is False:
+            request = replace(request, settings=_without_usage(self.model, request.settings))
         number = 0
         with generation_span(model=str(getattr(self.model, "model", self.model)), disabled=tracing.is_disabled()) as span:
             yield ResponseCreatedEvent(type="response.created", response=_response([], None), sequence_number=number)
@@ -167,6 +171,9 @@ def _settings(given: ModelSettings, *, has_tools: bool) -> CoreSettings:
     for name in ("truncation", "response_include", "context_management", "prompt_cache_options"):
         if getattr(given, name) is not None:
             refuse(f"ModelSettings({name}=...) with this model", "it is for the Responses API")
+    for name in ("mode", "context"):
+        if getattr(given.reasoning, name, None) is not None:
+            refuse(f"Reasoning({name}=...) with this model", "it is for the Responses API")
     return CoreSettings(
         temperature=given.temperature,
         top_p=given.top_p,
@@ -177,6 +184,13 @@ def _settings(given: ModelSettings, *, has_tools: bool) -> CoreSettings:
         reasoning_effort=getattr(given.reasoning, "effort", None),
         extra=extra,
     )
+
+
+def _without_usage(model: Any, settings: CoreSettings) -> CoreSettings:
+    """The settings of a stream that says nothing of its usage."""
+    if not isinstance(model, OpenAIChatModel):
+        refuse("ModelSettings(include_usage=False) with this model", "leave it out")
+    return replace(settings, extra={"stream_options": None, **settings.extra})
 
 
 def _response(output: list[Any], message: Message | None) -> Response:

@@ -68,6 +68,8 @@ async def from_tools(run: LiveRun, agent: Any, results: list[Any]) -> tuple[bool
 async def from_reply(run: LiveRun, agent: Any, response: Any, before: list[Any], new: list[Any]) -> tuple[bool, Any]:
     """Whether the last message is the final output, and what it is."""
     last = next((item.raw_item for item in reversed(new) if isinstance(item, MessageOutputItem)), None)
+    if agent.output_type is None and last is not None and len(last.content) == 1 and type(last.content[0]) is ResponseOutputText:
+        return True, last.content[0].text or ""  # nearly all of them
     refusal, text = ItemHelpers.extract_refusal(last), ItemHelpers.extract_text(last)
     data = RunErrorData(run.state.original_input, [*before, *new], [], [], [response], agent)
     if refusal:

@@ -75,13 +75,18 @@ class ModelCall:
         run, agent = self._run, self._agent
         model = model_of(run, agent)
         settings = settings_of(run, agent)
-        given = await self._filtered(system, self._input())
-        given.input = deduplicated(given.input) if isinstance(given.input, list) else given.input
+        if run.config.call_model_input_filter is None:
+            given = ModelInputData(deduplicated(self._input()), system)
+        else:
+            given = await self._filtered(system, self._input())
+            given.input = deduplicated(given.input) if isinstance(given.input, list) else given.input
         conversation = run.conversation
         if conversation is not None:
             conversation.sent(given.input)
-        await call_hooks(run, agent, "on_llm_start", "on_llm_start", run.context, agent, given.instructions, given.input)
-        await save_input(run)
+        if run.hooks is not None or agent.hooks is not None:
+            await call_hooks(run, agent, "on_llm_start", "on_llm_start", run.context, agent, given.instructions, given.input)
+        if run.session is not None:
+            await save_input(run)
         named: dict[str, Any] = {
             "previous_response_id": None if conversation is None else conversation.previous_response_id,
             "conversation_id": None if conversation is None else conversation.conversation_id,
@@ -94,7 +99,7 @@ class ModelCall:
             if run.session is not None and conversation is not None:
                 await rewind(run, given.input)
 
-        unsafe = any(isinstance(tool, ProgrammaticToolCallingTool) for tool in self._tools)
+        unsafe = bool(self._tools) and any(isinstance(tool, ProgrammaticToolCallingTool) for tool in self._tools)
         if run.output is None:
             response = await answered(lambda: model.get_response(*args, **named, prompt=prompt), model, settings, again, named, unsafe=unsafe)
         else:
@@ -118,14 +123,13 @@ class ModelCall:
         if self._run.conversation is not None:
             return self._run.conversation.prepare(state.original_input, state.generated_items)
         asked = ItemHelpers.input_to_new_input_list(state.original_input)
+        if not state.generated_items:
+            return model_input(asked, ())
         return model_input(asked, run_items_to_input(state.generated_items, without_ids=state.omits_reasoning_ids))
 
     async def _filtered(self, system: str | None, items: list[Any]) -> ModelInputData:
         run = self._run
-        data = ModelInputData(items, system)
-        change = run.config.call_model_input_filter
-        if change is None:
-            return data
+        change: Any = run.config.call_model_input_filter
         from ..tracing.errors import attach_error  # noqa: PLC0415 -- few runs have a filter
 
         try:

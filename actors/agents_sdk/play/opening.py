@@ -139,3 +139,6 @@ async def end(run: LiveRun) -> None:
         run.task_span.finish(reset_current=True)
     if run.trace is not None:
         run.trace.finish(reset_current=True)
+    if (core := run.context.understudy) is not None:
+        # The two would keep each other alive, and all that is theirs, until the garbage collector comes.
+        core.options = tuple(one for one in core.options if one is not run)

@@ -14,6 +14,7 @@ from ....runtime.data.agent_input import AgentInput
 from ....runtime.data.events import AgentEvent
 from ....runtime.data.events import Interrupted as InterruptedAction
 from ....runtime.data.interrupt import AddressStep
+from ..agent import Agent
 from ..exceptions import AgentsException, MaxTurnsExceeded, OutputGuardrailTripwireTriggered, UserError
 from ..items import InputItem, ItemHelpers, ToolApprovalItem
 from ..items.messages import items_of_messages, messages_of_items
@@ -78,6 +79,10 @@ def _own_run(agent: Any, given: AgentInput, door: AgentDoor) -> LiveRun:
     return LiveRun(state, RunConfig())
 
 
+_GOES_ON = (Again, HandOver)
+"""After these the run has not ended."""
+
+
 class Player:
     """One agent at work in a run."""
 
@@ -119,9 +124,13 @@ class Player:
             else:
                 if run.output is not None and run.output.is_stopping():
                     return True
-                await self._admit_input()
-                tools = await self._agent.get_all_tools(run.context)
-                open_agent(run, self._agent)
+                if state.waiting_input:
+                    await self._admit_input()
+                agent = self._agent
+                plain = type(agent) is Agent and not agent.tools and not agent.mcp_servers
+                tools = [] if plain else await agent.get_all_tools(run.context)
+                if run.traced:
+                    open_agent(run, agent)
                 state.current_turn += 1
                 if state.max_turns is not None and state.current_turn > state.max_turns:
                     return await self._too_many_turns()
@@ -154,19 +163,17 @@ class Player:
             span, before = turn_span(state.current_turn, agent.name), run.context.usage.copy()
             span.start(mark_as_current=True)
         try:
-            step = await self._guarded(Turn(run, agent, self._recorder, tools), guardrails)
+            turn = Turn(run, agent, self._recorder, tools)
+            step = await (self._guarded(turn, guardrails) if guardrails else turn.play())
         finally:
             if span is not None:
                 span.span_data.usage = spans_usage(before, run.context.usage)
                 span.finish(reset_current=True)
-        if isinstance(step.next, Interrupted) or run.output is None:
-            self._take(step)
-        else:
-            self._take(step)
+        self._take(step)
         if run.output is not None:
             shown = {id(item) for item in step.asked.items} if step.asked is not None else set()
             show_items(run, [item for item in step.items if id(item) not in shown])
-        if not isinstance(step.next, Final | Interrupted):
+        if run.session is not None and not isinstance(step.next, Final | Interrupted):
             await self._save(step.items, step.response.response_id)
         run.is_resumed = False
         return step
@@ -174,8 +181,6 @@ class Player:
     async def _guarded(self, turn: Turn, guardrails: list[Any]) -> Step:
         """The turn, with the guardrails of the input before it or beside it."""
         run, agent = self._run, self._agent
-        if not guardrails:
-            return await turn.play()
         given = run.state.original_input
         try:
             first = [one for one in guardrails if not one.run_in_parallel]
@@ -194,15 +199,16 @@ class Player:
     def _take(self, step: Step, *, resumed: bool = False) -> None:
         """What a turn has produced becomes a part of the run."""
         run, state = self._run, self._run.state
+        items = step.new if step.recorded is None else step.recorded
         if not resumed:
             state.model_responses.append(step.response)
         if step.owned is not None:
-            state.own_history(step.original_input, step.owned, step.items)
-        state.goes_on = isinstance(step.next, Again | HandOver)
+            state.own_history(step.original_input, step.owned, items)
+        state.goes_on = isinstance(step.next, _GOES_ON)
         state.original_input = step.original_input
         state.generated_items = [*step.before, *step.new]
-        state.session_items.extend(step.items)
-        if not resumed or isinstance(step.next, Final | HandOver | Interrupted):
+        state.session_items.extend(items)
+        if not resumed or not isinstance(step.next, Again):
             state.tool_input_results += step.input_results
             state.tool_output_results += step.output_results
         if run.conversation is not None:
@@ -279,7 +285,8 @@ class Player:
                 if not isinstance(error, asyncio.CancelledError) or run.output is None:
                     await self._save(step.items, step.response.response_id)
                 raise
-        await self._save(step.items, step.response.response_id)
+        if run.session is not None:
+            await self._save(step.items, step.response.response_id)
         run.final_output = output
         state.interruptions = []
         if not isinstance(output, str) and output is not None and not self._recorder.keeps:

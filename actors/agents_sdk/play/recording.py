@@ -44,7 +44,10 @@ class Recorder:
         """A model has answered."""
         message = message_of_response(response)
         if message.text or message.tool_calls or message.reasoning or message.refusal:
-            await self.emit(message, None, output)
+            if self._known:
+                await self.emit(message, None, output)
+            else:
+                await self._door.emit(AgentEvent.of(message, None, output))
         elif message.usage is not None:
             self._door.run.usage += message.usage
 

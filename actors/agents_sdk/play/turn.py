@@ -58,22 +58,28 @@ class Turn:
                 own = run.context
                 context = AgentHookContext(own.context, own.usage, own.turn_input, own.tool_input, own.decisions, own.understudy)
                 await call_hooks(run, agent, "on_agent_start", "on_start", context, agent)
-        system = await agent.get_system_prompt(run.context)
+        plain = type(agent) is Agent and not callable(agent.instructions)
+        system = agent.instructions if plain else await agent.get_system_prompt(run.context)
         prompt = None if agent.prompt is None else await agent.get_prompt(run.context)
-        await self._collect()
+        if self._tools or agent.handoffs or run.agent_span is not None:
+            await self._collect()
+        else:
+            run.model_tools = self._tools
         before = list(state.generated_items)
         call = ModelCall(run, agent, self._tools, self._handoffs, self._schema)
 
-        async def ask() -> ModelResponse:
-            return await call.answer(system, prompt)
-
-        response: ModelResponse = await self._recorder.once(f"model {state.current_turn}", ask, _plain, _from_plain)
+        if not self._recorder.keeps:
+            response = await call.answer(system, prompt)
+        else:
+            response = await self._recorder.once(f"model {state.current_turn}", lambda: call.answer(system, prompt), _plain, _from_plain)
         state.last_response = response
         asked = self._reader().read(response, before)
-        without_known(asked, run.context.decisions, before)
+        if asked.wants_work():
+            without_known(asked, run.context.decisions, before)
         if run.output is not None:
             show_items(run, asked.items)
-        await call_hooks(run, agent, "on_llm_end", "on_llm_end", run.context, agent, response)
+        if run.hooks is not None or agent.hooks is not None:
+            await call_hooks(run, agent, "on_llm_end", "on_llm_end", run.context, agent, response)
         state.note_tools(agent, asked.used)
         return await self._done(response, asked, before, list(asked.items))
 
@@ -111,13 +117,17 @@ class Turn:
             await recorder.response(response)
         results: list[Any] = []
         if asked.wants_work():
-            results, step.input_results, step.output_results = await make_calls(run, agent, recorder, asked.functions)
-            waiting = await self._after_functions(results, asked, new)
+            waiting: list[ToolApprovalItem] = []
+            if asked.functions or asked.local or asked.unknown:
+                results, step.input_results, step.output_results = await make_calls(run, agent, recorder, asked.functions)
+                waiting = await self._after_functions(results, asked, new)
             if resumed and asked.unknown:
                 new[:] = _in_order_of(response, new)
-            pending, extra = await answered_requests(run, agent, asked.mcp, before)
-            new.extend(extra)
-            waiting += pending
+            pending: list[ToolApprovalItem] = []
+            if asked.mcp:
+                pending, extra = await answered_requests(run, agent, asked.mcp, before)
+                new.extend(extra)
+                waiting += pending
             if waiting:
                 step.next = Interrupted(waiting)
                 new.extend(item for item in pending if item not in new)

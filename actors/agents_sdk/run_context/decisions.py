@@ -95,11 +95,15 @@ class Decisions:
     def register(self, raw: Any, key: LookupKey | None = None, name: str | None = None, role: str | None = None) -> Call | None:
         """The call of that id. Raises, if the id was another call's."""
         identity = identity_of(raw, key, name, role)
-        if identity is None:
-            known = call_id_of(raw)
-            if known is not None and known[1] in self.calls and known[0] != "mcp_approval_request":
-                raise ModelBehaviorError(_REUSED)
-            return None
+        if identity is not None:
+            return self.register_known(identity)
+        known = call_id_of(raw)
+        if known is not None and known[1] in self.calls and known[0] != "mcp_approval_request":
+            raise ModelBehaviorError(_REUSED)
+        return None
+
+    def register_known(self, identity: Identity) -> Call:
+        """The same, for a call whose identity is known."""
         call = self.calls.get(identity.call_id)
         if call is None:
             call = self.calls[identity.call_id] = Call(identity.kind, identity.scope, identity.fingerprint)

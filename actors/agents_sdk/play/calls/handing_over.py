@@ -5,6 +5,8 @@ Owns: from its call to what the agent that takes over is given. It must never be
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import CoroutineType
 from typing import Any
 
 from .....runtime.maybe_await import maybe_await
@@ -33,17 +35,20 @@ async def hand_over(run: LiveRun, agent: Any, asked: Asked, response: ModelRespo
         ignored = ItemHelpers.tool_call_output_item(other.call, said)
         new.append(ToolCallOutputItem(agent, ignored, said))
         run.context.decisions.completed(ignored)
-    with handoff_span(agent.name) if run.traced else NoOpSpan(HandoffSpanData()) as span:
+    with handoff_span(agent.name) if run.traced else nullcontext(NoOpSpan(HandoffSpanData())) as span:
         call, handoff = runs[0]
         run.context.decisions.executed(call, role="handoff")
-        target = await maybe_await(handoff.on_invoke_handoff(run.context, call.arguments))
-        span.span_data.to_agent = target.name
+        invoked = handoff.on_invoke_handoff(run.context, call.arguments)
+        target = await (invoked if type(invoked) is CoroutineType else maybe_await(invoked))
+        if run.traced:
+            span.span_data.to_agent = target.name
         if len(runs) > 1:
             attach_to(span, "Multiple handoffs requested", {"requested_agents": [one.handoff.agent_name for one in runs]})
         raw = ItemHelpers.tool_call_output_item(call, handoff.get_transfer_message(target))
         output = HandoffOutputItem(agent, raw, agent, target)
         new.append(output)
-        await call_hooks(run, agent, "on_handoff", "on_handoff", run.context, agent, target, agent_args=(run.context, target, agent))
+        if run.hooks is not None or agent.hooks is not None:
+            await call_hooks(run, agent, "on_handoff", "on_handoff", run.context, agent, target, agent_args=(run.context, target, agent))
         step = await _filtered(run, agent, target, handoff, before, new, span)
     step.response, step.asked, step.next = response, asked, HandOver(target)
     run.context.decisions.completed(raw)

@@ -69,7 +69,7 @@ class Reader:
         self._handoffs = {one.tool_name: one for one in handoffs}
         self._config = config
         self._schema = schema
-        self._functions = lookup_map(tool for tool in tools if isinstance(tool, FunctionTool))
+        self._functions = lookup_map(tool for tool in tools if isinstance(tool, FunctionTool)) if tools else {}
 
     def _tool(self, kind: type[Any]) -> Any:
         return next((tool for tool in self._tools if isinstance(tool, kind)), None)
@@ -77,8 +77,17 @@ class Reader:
     def read(self, response: ModelResponse, earlier: Sequence[Any] = ()) -> Asked:
         """What the reply asks for. Raises `ModelBehaviorError`, if it asks for what there is not."""
         asked = Asked()
-        programs = Programs(self._tool(ProgrammaticToolCallingTool) is not None, earlier, response.output, self._agent.name)
+        programs: Programs | None = None
         for output in response.output:
+            # Nearly all replies are messages and calls of functions.
+            if type(output) is ResponseOutputMessage and not output.__pydantic_extra__:
+                asked.items.append(MessageOutputItem(self._agent, output))
+                continue
+            if type(output) is ResponseFunctionToolCall and output.caller is None:
+                self._function(output, asked)
+                continue
+            if programs is None:
+                programs = Programs(self._tool(ProgrammaticToolCallingTool) is not None, earlier, response.output, self._agent.name)
             kind = part(output, "type")
             if programs.concern(output, kind):
                 programs.check(output, kind, asked, self._agent)
@@ -124,7 +133,10 @@ class Reader:
 
     def _allow(self, call: Any, callers: list[Any] | None, name: str) -> None:
         """Raise, if whoever has made the call must not."""
-        caller = part(part(call, "caller"), "type")
+        caller = part(call, "caller")
+        if caller is None and not callers:
+            return
+        caller = part(caller, "type")
         made_by = "programmatic" if caller == "program" else "direct"
         allowed = callers or ["direct"]
         if made_by not in allowed:
@@ -250,7 +262,7 @@ def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) ->
     """Leave out what was asked for twice, and what was done before. Raises, if one id stands for two calls."""
     if not asked.wants_work():
         return
-    done = {identity for item in earlier if (identity := output_identity(getattr(item, "raw_item", None))) is not None}
+    done = {identity for item in earlier if (identity := output_identity(getattr(item, "raw_item", None))) is not None} if earlier else set()
     history: dict[str, Any] = {}
     for item in earlier if done else ():
         if isinstance(item, ToolCallItem | HandoffCallItem | ToolApprovalItem):
@@ -278,20 +290,25 @@ def without_known(asked: Asked, decisions: Decisions, earlier: Sequence[Any]) ->
             asked.skipped.add(id(raw))
             return False
         here[identity.call_id] = identity
-        call = decisions.register(raw, key, name, role)
-        if call is not None and call.completed:
+        call = decisions.register_known(identity)
+        if call.completed:
             asked.skipped.add(id(raw))
             return False
-        if call is not None and call.executed:
+        if call.executed:
             msg = "A tool call already executed, but its output was not committed. Start a new run instead of retrying the invocation."
             raise ModelBehaviorError(msg)
         return True
 
-    asked.functions = [run for run in asked.functions if keep(run.call, tool_lookup_key(run.tool))]
-    asked.handoffs = [run for run in asked.handoffs if keep(run.call, role="handoff")]
-    asked.unknown = [run for run in asked.unknown if keep(run.call)]
-    asked.local = [run for run in asked.local if keep(run.call, name=run.tool.name)]
-    asked.mcp = [run for run in asked.mcp if keep(run.request)]
+    if asked.functions:
+        asked.functions = [run for run in asked.functions if keep(run.call, tool_lookup_key(run.tool))]
+    if asked.handoffs:
+        asked.handoffs = [run for run in asked.handoffs if keep(run.call, role="handoff")]
+    if asked.unknown:
+        asked.unknown = [run for run in asked.unknown if keep(run.call)]
+    if asked.local:
+        asked.local = [run for run in asked.local if keep(run.call, name=run.tool.name)]
+    if asked.mcp:
+        asked.mcp = [run for run in asked.mcp if keep(run.request)]
     if asked.skipped:
         asked.items = _without_skipped(asked)
 

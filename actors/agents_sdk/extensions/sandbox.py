@@ -1,0 +1,10 @@
+"""Sandboxes of providers: not there.
+
+Owns: the error that says so, and where to read on. It must never do anything else.
+"""
+
+from ..missing import nothing_in
+
+__all__: list[str] = []
+
+__getattr__ = nothing_in(__name__)
