@@ -127,7 +127,7 @@ class Player:
                 if state.waiting_input:
                     await self._admit_input()
                 agent = self._agent
-                plain = type(agent) is Agent and not agent.tools and not agent.mcp_servers
+                plain = type(agent) is Agent and not agent.tools and not agent.mcp_servers and "get_all_tools" not in agent.__dict__
                 tools = [] if plain else await agent.get_all_tools(run.context)
                 if run.traced:
                     open_agent(run, agent)

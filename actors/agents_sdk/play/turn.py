@@ -58,7 +58,7 @@ class Turn:
                 own = run.context
                 context = AgentHookContext(own.context, own.usage, own.turn_input, own.tool_input, own.decisions, own.understudy)
                 await call_hooks(run, agent, "on_agent_start", "on_start", context, agent)
-        plain = type(agent) is Agent and not callable(agent.instructions)
+        plain = type(agent) is Agent and not callable(agent.instructions) and "get_system_prompt" not in agent.__dict__
         system = agent.instructions if plain else await agent.get_system_prompt(run.context)
         prompt = None if agent.prompt is None else await agent.get_prompt(run.context)
         if self._tools or agent.handoffs or run.agent_span is not None:

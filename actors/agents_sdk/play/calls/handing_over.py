@@ -5,7 +5,6 @@ Owns: from its call to what the agent that takes over is given. It must never be
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import CoroutineType
 from typing import Any
 
@@ -35,13 +34,12 @@ async def hand_over(run: LiveRun, agent: Any, asked: Asked, response: ModelRespo
         ignored = ItemHelpers.tool_call_output_item(other.call, said)
         new.append(ToolCallOutputItem(agent, ignored, said))
         run.context.decisions.completed(ignored)
-    with handoff_span(agent.name) if run.traced else nullcontext(NoOpSpan(HandoffSpanData())) as span:
+    with handoff_span(agent.name) if run.traced else NoOpSpan(HandoffSpanData()) as span:
         call, handoff = runs[0]
         run.context.decisions.executed(call, role="handoff")
         invoked = handoff.on_invoke_handoff(run.context, call.arguments)
         target = await (invoked if type(invoked) is CoroutineType else maybe_await(invoked))
-        if run.traced:
-            span.span_data.to_agent = target.name
+        span.span_data.to_agent = target.name
         if len(runs) > 1:
             attach_to(span, "Multiple handoffs requested", {"requested_agents": [one.handoff.agent_name for one in runs]})
         raw = ItemHelpers.tool_call_output_item(call, handoff.get_transfer_message(target))
