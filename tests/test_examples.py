@@ -58,12 +58,7 @@ SAID = {
         "cancelled: canceled",
         "and so it is: canceled",
     ],
-    "agents_sdk_durable": [
-        "the first process has ended with -9",
-        "run trip-1 has ended: Your trip to Oslo is booked.",
-        "flight to Oslo booked",
-        "hotel in Oslo booked",
-    ],
+    "agents_sdk_durable": ["ended with -9", "run trip-1 has ended: Your trip to Oslo is booked.", "flight to Oslo booked", "hotel in Oslo booked"],
     "agent_as_tool": [
         '[Writer] calls translator({"request":"The show goes on."})',
         "[translator] Le spectacle",
@@ -214,6 +209,7 @@ SAID = {
 }
 OF_ACTORS = {"a2a_task", "agents_sdk_durable", "from_a_script", "supervised_workers"}  # without a model, or with one of their own
 OF_AGENTS = sorted(SAID.keys() - OF_ACTORS)
+OF_OTHERS = ("swarm", "swarm.repl", "agents_sdk", "agents_sdk.testing")
 
 
 def without_keys(**more):
@@ -248,8 +244,7 @@ def test_an_example_is_short(name):
 def test_an_example_imports_what_users_import_and_says_how_it_is_run(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    public = {"understudy.actors", "understudy.runtime", "understudy.runtime.a2a", "understudy.actors.swarm", "understudy.actors.swarm.repl"}
-    public |= {"understudy.actors.agents_sdk", "understudy.actors.agents_sdk.testing"}
+    public = {"understudy.actors", "understudy.runtime", "understudy.runtime.a2a", *(f"understudy.actors.{one}" for one in OF_OTHERS)}
     assert {module for module in modules if module.startswith("understudy")} <= public
     assert f"python examples/{name}.py" in (ast.get_docstring(tree) or "")
 

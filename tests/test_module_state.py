@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import importlib
 import re
 import struct
@@ -162,11 +163,19 @@ def uses(tree, names, modules):
             yield node
 
 
+@functools.cache
+def imported_by(module):
+    """All that it imports from elsewhere."""
+    return [alias for node in ast.walk(TREES[module]) if isinstance(node, ast.ImportFrom) for alias in node.names]
+
+
 def is_never_changed(module, name):
     """Whether all that the package does with it is to read it: its own module, and each that imports it, or its module, by whatever name."""
     stem = module.rpartition(".")[2]
     for own, tree in TREES.items():
-        imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+        imported = imported_by(own)
+        if own != module and not any(alias.name in (name, stem) for alias in imported):
+            continue
         names = {alias.asname or alias.name for alias in imported if alias.name == name}
         modules = {(alias.asname or alias.name, name) for alias in imported if alias.name == stem}
         if not all(map(only_reads, uses(tree, {name} if own == module else names, modules))):

@@ -132,8 +132,11 @@ class StoreOwner:
                     self.end()
             await self.pay_all()
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
-            left = self._until - self.now()
-            logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
+            if self.by_key:
+                left = self._until - self.now()
+                logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
+            else:
+                logger.warning("%d leases could not be given back yet: %s", len(self.owed), error)
             self.end_if_late()
             return False
         return True

@@ -15,6 +15,7 @@ from tests.programs.servers import RedisServer
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
 from understudy.runtime.codec.packing import unpack
+from understudy.runtime.durability.store_owner import Debt, StoreOwner
 from understudy.runtime.testing import ManualClock
 
 LINES = 6
@@ -355,3 +356,18 @@ def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run,
         assert await store.keys() == []
 
     run(main())
+
+
+def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_that_expires(run, caplog):
+    class Unreachable:
+        async def claim(self, key, owner):
+            raise StoreError("nothing answers there")
+
+    async def main():
+        async with ActorSystem() as system:
+            owner = StoreOwner(Unreachable(), system)
+            owner.owed["run"] = Debt(None)
+            return await owner.renew()
+
+    assert run(main()) is False
+    assert [record.getMessage() for record in caplog.records] == ["1 leases could not be given back yet: nothing answers there"]
