@@ -296,5 +296,5 @@ async def _stream(given: Given, live: LiveRun, result: RunResultStreaming) -> No
     finally:
         result.is_complete = True
         result.feed.wake()
-        # Whoever looks on finds this task ended only when it has returned.
+        # A consumer finds this task ended only when it has returned.
         asyncio.get_running_loop().call_soon(result.feed.wake)

@@ -243,7 +243,7 @@ class RemoteRun:
         return self._context.interrupt(AuthRequired(asked) if status.state is TaskState.AUTH_REQUIRED else asked)
 
     async def _failure(self, status: TaskStatus) -> RemoteTaskError:
-        """Whoever tries again begins another task."""
+        """A caller that tries again begins another task."""
         task_id = self._notes.task_id or ""
         self._notes.forget()
         await self._notes.save()

@@ -2,7 +2,7 @@
 
 JSON's numbers travel as floats there: those without a fraction come back as whole numbers, and whole numbers that a float cannot hold are refused.
 
-Owns: the correspondence, field by field. This is the one file that knows both sides; it must never be imported before somebody serves or asks an agent.
+Owns: the correspondence, field by field. This is the one file that knows both sides; it must never be imported before a program serves or asks an agent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`understudy serve`: an agent over Agent2Agent, by uvicorn.
 
-Owns: what is checked before anything is bound, the socket, and the life of the server. Whoever can reach a server without authentication can use it: so such a
+Owns: what is checked before anything is bound, the socket, and the life of the server. Any client can use a server without authentication: so such a
 one is on this machine only, unless the user says otherwise.
 """
 

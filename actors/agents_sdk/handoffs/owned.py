@@ -1,6 +1,6 @@
 """Which items a folded history holds as they are.
 
-A folded history may hold some of the run's own items, which are recorded as well: whoever puts history and record together must not say them twice.
+A folded history may hold some of the run's own items, which are recorded as well: code that puts history and record together must not say them twice.
 
 Owns: the marks of such items, and finding them again after the history was changed. It must never look at what an item says but by its digest.
 """

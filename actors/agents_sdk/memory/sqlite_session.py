@@ -176,7 +176,7 @@ class SQLiteSession(SessionABC):
 
 
 async def _to_the_end(work: Callable[[], T]) -> T:
-    """Do the work in a thread. Whoever is cancelled meanwhile waits until it is done: it can not be stopped, and has to be known."""
+    """Do the work in a thread. A caller that is cancelled meanwhile waits until it is done: it can not be stopped, and has to be known."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -67,7 +67,7 @@ class OpenAIProvider(ModelProvider):
         return OpenAIResponsesModel(name, client, model_is_explicit=model_name is not None)
 
     def _has_access(self) -> bool:
-        """Whether there is a key for OpenAI, or for whoever speaks its API."""
+        """Whether there is a key for OpenAI, or for a provider that speaks its API."""
         known = (self._client, self._given["api_key"], defaults().client, defaults().key, os.environ.get("OPENAI_API_KEY"))
         return any(one is not None for one in known)
 

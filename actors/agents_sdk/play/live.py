@@ -91,7 +91,7 @@ class LiveRun(Options):
 
     @property
     def agent(self) -> Any:
-        """Whoever is at work."""
+        """The agent at work."""
         return self.state.current_agent
 
     def show(self, event: StreamEvent) -> None:

@@ -74,7 +74,7 @@ class RunResultBase(abc.ABC):
     @property
     @abc.abstractmethod
     def last_agent(self) -> Agent[Any]:
-        """Whoever was at work last."""
+        """The agent that was at work last."""
 
     @abc.abstractmethod
     def _release_last_agent(self) -> None: ...

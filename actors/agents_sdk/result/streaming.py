@@ -109,7 +109,7 @@ class RunResultStreaming(RunResultBase):
 
     @property
     def last_agent(self) -> Agent[Any]:
-        """Whoever is at work, or was last."""
+        """The agent that is at work, or was last."""
         agent = self.__dict__.get("current_agent") or self._current_agent_ref()
         if agent is None:
             msg = "Last agent reference is no longer available."

@@ -1,6 +1,6 @@
 """One call of a function tool, within its time.
 
-Owns: the timeout, and which context the function is given. It must never look at approvals, guardrails or hooks: whoever calls has done so.
+Owns: the timeout, and which context the function is given. It must never look at approvals, guardrails or hooks: the caller has done so.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class TraceState:
 
     @classmethod
     def from_trace(cls, trace: Trace | None) -> TraceState | None:
-        """The state of a trace; None if it is shown to nobody."""
+        """The state of a trace; None if no processor sees it."""
         return None if trace is None else cls.from_json(trace.to_json(include_tracing_api_key=True))
 
     @classmethod

@@ -8,5 +8,5 @@
     question        what a task of another agent waits for, as a run of ours shows it
     card            how an agent introduces itself
 
-It must never import the SDK, nor protobuf: whoever serves or asks an agent converts these values at the wire.
+It must never import the SDK, nor protobuf: the server and the client convert these values at the wire.
 """

@@ -151,7 +151,7 @@ class PushConfigs:
         return read_hooks(await service.access.get(service.keys.configs(task_id)))
 
     async def _change(self, service: TaskService, task_id: str, change: Any) -> None:
-        """Change what is kept, whoever else does so at the same time."""
+        """Change what is kept, also while another process does so."""
         key = service.keys.configs(task_id)
         for _ in range(_TRIES):
             found = await service.access.get(key)

@@ -1,4 +1,4 @@
-"""What webhooks are sent with and nobody else may know: tokens and credentials, as they are kept.
+"""What webhooks are sent with and no one else may know: tokens and credentials, as they are kept.
 
 Owns: the key, and what is shown in place of a secret. It must never log one.
 """

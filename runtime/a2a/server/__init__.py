@@ -1,6 +1,6 @@
 """An agent as an ASGI app that speaks Agent2Agent.
 
-    settings            what the card says, as whoever serves the agent gives it
+    settings            what the card says, as the program that serves the agent gives it
     auth                who may ask
     card                the card
     gate                what a request has to pass before anything of it is understood

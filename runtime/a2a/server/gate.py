@@ -1,7 +1,7 @@
 """What a request has to pass before anything of it is understood: its size, who makes it, what kind of body it has, how deep that is.
 
 Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole,
-and the scope has it as well. It must never look for more in a body than what would harm whoever parses it.
+and the scope has it as well. It must never look for more in a body than what would harm a parser.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Gate:
             self._check_length(headers)
             known = await self._authenticated(scope, headers)
             if scope["method"] == "POST":
-                # Whoever is not known has to be read to the end of the limit, too: that a body is too large is said first. It is not kept.
+                # The body of an unknown client has to be read to the end of the limit, too: that a body is too large is said first. It is not kept.
                 body = await self._read(receive, keep=known)
                 if known:
                     _check_type(headers)
@@ -114,7 +114,7 @@ class Gate:
             return True
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, nobody gets in
+        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
             logger.exception("The authenticator has failed; the request is refused.")
             raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
         if principal is not None:

@@ -74,7 +74,7 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
             return None, ""
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, nobody gets in
+        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
             logger.exception("The authenticator has failed; the call is refused.")
             return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
         _caller.set(principal)

@@ -1,4 +1,4 @@
-"""What the card of a served agent says, as whoever serves it gives it.
+"""What the card of a served agent says, as the program that serves it gives it.
 
 Owns: `AgentCardSettings` and `SkillSettings`, plain values. They must never hold anything of the SDK.
 """

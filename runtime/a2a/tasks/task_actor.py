@@ -1,7 +1,7 @@
 """The actor of one task: its mailbox is the lock, and the queue of what the task is asked.
 
 Owns: what waits to be worked on, who looks on, and the turn that is played. It is there while there is something to do, and gone when the task is at rest and
-nobody looks on: the store has the task then. It must never let two turns of a task be played at once.
+no client looks on: the store has the task then. It must never let two turns of a task be played at once.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class TaskActor(Actor):
             self._service.sent(self._task_id)
 
     def _turn_left(self, why: str | None) -> None:
-        """The turn has no end: whoever waits for it hears that."""
+        """The turn has no end: clients that wait for it hear that."""
         turn = self._turn
         if turn is not None and isinstance(turn.ask, Say):
             turn.ask.refuse(InternalError(why))
@@ -181,7 +181,7 @@ class TaskActor(Actor):
     # --- the end ---
 
     def _rest(self) -> None:
-        """With nothing to do, and nobody who looks on, there is no actor."""
+        """With nothing to do, and no client that looks on, there is no actor."""
         if self._turn is None and not self._waiting:
             for shows in [shows for shows in self._looked_on if not shows.is_open]:
                 del self._looked_on[shows]

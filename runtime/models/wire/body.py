@@ -43,7 +43,7 @@ class Rest:
     __slots__ = ("has_items", "text", "timeout")
 
     def __init__(self, arguments: Mapping[str, object], timeout: float | None, *, items: str) -> None:
-        self.has_items = items in arguments  # somebody has put them into `extra`, and that goes before all
+        self.has_items = items in arguments  # the caller has put them into `extra`, and that goes before all
         self.text = encode(dict(arguments))
         self.timeout = timeout
 

@@ -92,7 +92,7 @@ class FunctionCall:
         if tool.needs_approval is False and not run.context.decisions.by_key and not run.answers:
             return None
         item = self._approval_item()
-        # Arguments that are no JSON object are looked at by somebody in any case.
+        # Arguments that are no JSON object are approved or refused by a person in any case.
         given = parsed(self._call.arguments) if callable(tool.needs_approval) else {}
         status, waits = await status_of(run, item, tool.needs_approval, given)
         if waits and run.config.tool_execution is not None and run.config.tool_execution.pre_approval_tool_input_guardrails:

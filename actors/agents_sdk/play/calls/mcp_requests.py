@@ -1,6 +1,6 @@
 """Requests of hosted MCP servers' tools for an approval.
 
-Owns: who answers them: the tool's callback, the program, or somebody who is asked. It must never answer one itself.
+Owns: who answers them: the tool's callback, the program, or a person who is asked. It must never answer one itself.
 """
 
 from __future__ import annotations

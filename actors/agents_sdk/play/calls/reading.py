@@ -132,7 +132,7 @@ class Reader:
         asked.functions.append(FunctionRun(call, tool))
 
     def _allow(self, call: Any, callers: list[Any] | None, name: str) -> None:
-        """Raise, if whoever has made the call must not."""
+        """Raise, if the caller must not make the call."""
         caller = part(call, "caller")
         if caller is None and not callers:
             return
