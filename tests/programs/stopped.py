@@ -48,7 +48,7 @@ async def main(recipe, path, where):
 
     async with getattr(runtime, kind)(*args, **kwargs) as store, ActorSystem(lease_seconds=2) as system:
         agent = make_agent(lambda key: os.write(file, f"stopped {key}\n".encode()), pause, where)
-        result = await Runner(agent, system=system, store=store, durability="step").query("go")
+        result = await Runner(agent, system=system, store=store, durability="step", keep="unfinished").query("go")
         print(json.dumps([result.status, type(result.error).__name__, len(result.events)]), flush=True)
 
 

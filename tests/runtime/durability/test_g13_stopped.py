@@ -42,7 +42,7 @@ def test_g13_a_process_that_was_stopped_for_longer_than_its_time_starts_nothing_
                 file.flush()
 
             async with ActorSystem() as system, asyncio.timeout(PATIENCE):
-                runner = Runner(make_agent(note), system=system, store=store, durability="step")
+                runner = Runner(make_agent(note), system=system, store=store, durability="step", keep="unfinished")
                 assert await runner.recover() == [], "it is alive, as far as anybody knows"
                 os.kill(stopped.pid, signal.SIGSTOP)
                 while not (runs := await runner.recover()):
