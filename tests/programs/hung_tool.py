@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import concurrent.futures
+import inspect
 import sys
 import threading
 import time
@@ -129,5 +130,5 @@ def last_moment():
 
 if __name__ == "__main__":
     # The systems that no program names have the same limit here, so that the tests need not wait for ten seconds.
-    ActorSystem.__init__.__kwdefaults__["stop_timeout"] = STOP_TIMEOUT
+    inspect.unwrap(ActorSystem.__init__).__kwdefaults__["stop_timeout"] = STOP_TIMEOUT
     globals()[sys.argv[1]]()
