@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import contextlib
 import sys
+import warnings
 from types import ModuleType
 from typing import Any, Final
 from weakref import WeakSet, ref
@@ -85,7 +86,9 @@ def _loop_of_thread() -> asyncio.AbstractEventLoop:
     """This thread's own event loop. Sessions and locks that a program has made belong to it."""
     policy = asyncio.get_event_loop_policy()
     try:
-        loop = policy.get_event_loop()
+        with warnings.catch_warnings():  # where there is none, one is made: newer Pythons want to say so
+            warnings.simplefilter("ignore", DeprecationWarning)
+            loop = policy.get_event_loop()
     except RuntimeError:
         loop = policy.new_event_loop()
         policy.set_event_loop(loop)
