@@ -43,7 +43,7 @@ def agents(folder: Path, *, dies: bool) -> Agent:
         note(f"hotel in {city} booked")
         return f"hotel in {city}: booked"
 
-    def answer(call: ModelCall) -> list:
+    def answer(call: ModelCall) -> list[object]:
         """What a model would say: it looks at what it is given, as any model does."""
         results = [item["output"] for item in call.input if item.get("type") == "function_call_output"]
         note(f"the model was asked, knowing of {len(results)} results")

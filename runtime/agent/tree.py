@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..data.agent_input import AgentInput
     from .context import AgentContext
     from .history import HistoryPolicy, HistoryRewriter
-    from .hooks import AgentHooks
     from .invocation import Invocation
     from .options import Options
 
@@ -42,7 +41,7 @@ class Definition(Protocol):
     @property
     def history(self) -> HistoryPolicy | HistoryRewriter | None: ...
     @property
-    def hooks(self) -> AgentHooks | None: ...
+    def hooks(self) -> Any: ...  # `AgentHooks`, or None; an agent that calls its hooks itself may have others
     @property
     def on_failure(self) -> Restart | None: ...
     @property
