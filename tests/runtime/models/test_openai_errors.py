@@ -160,9 +160,11 @@ def test_an_address_where_nobody_listens_is_a_failed_connection(run, ask):
         port = taken.getsockname()[1]
 
     async def main():
+        model = OpenAIChatModel("m", api_key="k", base_url=f"http://127.0.0.1:{port}")
         with pytest.raises(ModelError) as caught:
-            await OpenAIChatModel("m", api_key="k", base_url=f"http://127.0.0.1:{port}").generate(ask())
+            await model.generate(ask())
         assert (caught.value.kind, caught.value.retryable) == ("connection", True)
+        await model.aclose()  # here: as garbage, it would be closed whenever it is collected
 
     run(main())
 
