@@ -32,7 +32,7 @@ try:
     from benchmarks.lab.machine import describe
     from benchmarks.lab.report import write_json
 except ModuleNotFoundError as error:
-    sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench,a2a]'")
+    sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[a2a]' matplotlib rich psutil")
 
 __all__ = ["Figures", "main", "measure"]
 
