@@ -1,7 +1,7 @@
 """How tests read the README and the pages of docs: their blocks of code, how these are run, and where links lead.
 
 A block of Python is a whole program, unless `<!-- fragment -->` stands before it; one behind `<!-- with a key -->` asks a real model. A block of text right
-behind a program is what it prints. Owns no test.
+behind a program is what it prints. One behind `<!-- file: name.py -->` is a module that later programs of the page import. Owns no test.
 """
 
 import ast
@@ -18,6 +18,7 @@ README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]+) -->\n)?```python\n(?P<code>.*?)```\n(?:\n?```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 MARKS = {None, "fragment", "with a key"}
+FILE = "file: "
 ABOUT_MODELS = re.compile(r".*_API_KEY|OPENAI_.*|ARK_.*|AZURE_.*|MODEL_TYPE|.*_proxy|PYTHONWARNINGS", re.IGNORECASE)
 ANY_PROGRAM = Path(__file__).parent / "programs" / "run_page.py"
 
@@ -33,6 +34,15 @@ class Block:
 def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     return [Block(found["mark"], found["code"], found["output"], text.count("\n", 0, found.start()) + 1) for found in BLOCK.finditer(text)]
+
+
+def is_known(mark: str | None) -> bool:
+    return mark in MARKS or (mark or "").startswith(FILE)
+
+
+def files_of(page: Path) -> dict[str, str]:
+    """The modules that a page has its reader save."""
+    return {block.mark.removeprefix(FILE): block.code for block in blocks_of(page) if block.mark is not None and block.mark.startswith(FILE)}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -56,7 +66,7 @@ def check_programs(page: Path, folder: Path) -> None:
     """Each program of a page runs as it stands, in a folder of its own, and prints what the page says."""
     programs = [block for block in blocks_of(page) if block.mark is None]
     command = [sys.executable, "-P", "-W", "error", str(ANY_PROGRAM), str(folder)]
-    given = json.dumps([block.code for block in programs])
+    given = json.dumps({"files": files_of(page), "programs": [block.code for block in programs]})
     ran = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=environment(), timeout=55)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
     for block, done in zip(programs, json.loads(ran.stdout), strict=True):

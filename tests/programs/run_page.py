@@ -1,7 +1,7 @@
 """Runs programs one after the other as the main module, each in an empty folder: python -W error run_page.py FOLDER < programs.json
 
 Says what each has printed, and how it ended, as JSON. One process for the programs of a page, because importing the library takes longer than most of them.
-A program must find nothing of the one before: neither files, nor names, nor its main module.
+Each finds the modules of the page beside it. A program must find nothing of the one before: neither files, nor names, nor its main module.
 """
 
 import contextlib
@@ -33,10 +33,14 @@ def run(code: str, name: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    folder, done = Path(sys.argv[1]), []
-    for number, code in enumerate(json.load(sys.stdin)):
+    folder, done, page = Path(sys.argv[1]), [], json.load(sys.stdin)
+    for number, code in enumerate(page["programs"]):
         place = folder / str(number)
         place.mkdir()
         os.chdir(place)
+        for name, text in page["files"].items():
+            Path(name).write_text(text)
+            sys.modules.pop(name.removesuffix(".py"), None)
+        sys.path[:] = [str(place), *(entry for entry in sys.path if Path(entry).parent != folder)]
         done.append(run(code, f"program_{number}.py"))
     json.dump(done, sys.stdout)
