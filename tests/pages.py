@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]+) -->\n)?```python\n(?P<code>.*?)```\
 MARKS = {None, "fragment", "with a key"}
 FILE = "file: "
 ABOUT_MODELS = re.compile(r".*_API_KEY|OPENAI_.*|ARK_.*|AZURE_.*|MODEL_TYPE|.*_proxy|PYTHONWARNINGS", re.IGNORECASE)
+PATIENCE = 170  # seconds for the programs of some pages, on a machine that does much else
 ANY_PROGRAM = Path(__file__).parent / "programs" / "run_page.py"
 
 
@@ -62,18 +64,33 @@ def lines(text: str | None) -> list[str]:
     return [line.rstrip() for line in (text or "").splitlines()]
 
 
-def check_programs(page: Path, folder: Path) -> None:
-    """Each program of a page runs as it stands, in a folder of its own, and prints what the page says."""
-    programs = [block for block in blocks_of(page) if block.mark is None]
+@dataclass(frozen=True)
+class Done:
+    """What a program has printed and written to stderr, and its error, if it has one."""
+
+    where: str
+    block: Block
+    output: str
+    stderr: str
+    error: str | None
+
+
+def run_programs(pages: Iterable[Path], folder: Path, mark: str | None = None, **more: str) -> list[Done]:
+    """Run the programs of some pages in one process, because importing the library takes longer than most of them; each in a folder of its own."""
+    programs = [(page, block) for page in pages for block in blocks_of(page) if block.mark == mark]
+    given = json.dumps([{"name": f"{page.name}, line {block.line}", "code": block.code, "files": files_of(page)} for page, block in programs])
     command = [sys.executable, "-P", "-W", "error", str(ANY_PROGRAM), str(folder)]
-    given = json.dumps({"files": files_of(page), "programs": [block.code for block in programs]})
-    ran = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=environment(), timeout=55)
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
-    for block, done in zip(programs, json.loads(ran.stdout), strict=True):
-        where = f"{page.name}, line {block.line}"
-        assert done["error"] is None, f"{where}: {done['error']}"
-        assert done["stderr"] == "", f"{where}: {done['stderr']}"
-        assert lines(done["output"]) == lines(block.output), where
+    ran = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=environment(**more), timeout=PATIENCE)
+    assert ran.returncode == 0, ran.stderr
+    return [Done(f"{page.name}, line {block.line}", block, **done) for (page, block), done in zip(programs, json.loads(ran.stdout), strict=True)]
+
+
+def check_programs(pages: Iterable[Path], folder: Path) -> None:
+    """Each program runs as it stands, and prints what its page says."""
+    for done in run_programs(pages, folder):
+        assert done.error is None, f"{done.where}: {done.error}"
+        assert done.stderr == "", f"{done.where}: {done.stderr}"
+        assert lines(done.output) == lines(done.block.output), done.where
 
 
 def check_fragments(page: Path) -> None:

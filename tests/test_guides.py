@@ -17,28 +17,32 @@ from tests.programs import openai_wire as wire
 DOCS = pages.ROOT / "docs"
 SITE = (DOCS / "mkdocs" / "mkdocs.yml").read_text()
 MARKDOWN = [pages.ROOT / "CONTRIBUTING.md", pages.ROOT / "CHANGELOG.md", pages.ROOT / "tests" / "README.md", pages.ROOT / "benchmarks" / "README.md"]
-WITH_A_KEY = [(page, block) for page in pages.PAGES for block in pages.blocks_of(page) if block.mark == "with a key"]
+PARTS = 4  # so that they run beside one another
 
 
 def address(page):
     return str(page.relative_to(DOCS))
 
 
-@pytest.mark.parametrize("page", [page for page in pages.PAGES if any(block.mark is None for block in pages.blocks_of(page))], ids=address)
-def test_the_programs_of_a_page_run_and_print_what_it_says(page, tmp_path):
-    pages.check_programs(page, tmp_path)
+@pytest.mark.timeout(pages.PATIENCE + 10)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_programs_of_each_page_run_and_print_what_it_says(part, tmp_path):
+    pages.check_programs(pages.PAGES[part::PARTS], tmp_path)
 
 
-@pytest.mark.parametrize(("page", "block"), WITH_A_KEY, ids=[f"{address(page)}-{block.line}" for page, block in WITH_A_KEY])
-def test_a_program_of_a_page_with_a_key_asks_the_model(page, block, tmp_path, run):
+@pytest.mark.timeout(pages.PATIENCE + 10)
+def test_the_programs_with_a_key_ask_the_model(tmp_path, run):
     async def main():
         async with wire.WireServer(wire.echo) as server:
-            done = await asyncio.to_thread(pages.call, block.code, tmp_path, OPENAI_API_KEY="the-key", OPENAI_BASE_URL=server.url)
-            assert done.returncode == 0, done.stderr
-            assert done.stdout.strip()
-            assert server.seen
+            settings = {"OPENAI_API_KEY": "the-key", "OPENAI_BASE_URL": server.url}
+            done = await asyncio.to_thread(pages.run_programs, pages.PAGES, tmp_path, "with a key", **settings)
+            return done, len(server.seen)
 
-    run(main())
+    done, asked = run(main())
+    for program in done:
+        assert program.error is None, f"{program.where}: {program.error}"
+        assert program.output.strip(), program.where
+    assert asked >= len(done) > 1
 
 
 @over(pages.PAGES, address)

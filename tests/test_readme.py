@@ -28,7 +28,7 @@ def test_every_block_is_found_and_marked_as_something_known():
 
 
 def test_its_programs_run_and_print_what_it_says(tmp_path):
-    pages.check_programs(pages.README, tmp_path)
+    pages.check_programs([pages.README], tmp_path)
 
 
 def test_it_can_be_read_in_ten_minutes():

@@ -1,7 +1,6 @@
 """Runs programs one after the other as the main module, each in an empty folder: python -W error run_page.py FOLDER < programs.json
 
-Says what each has printed, and how it ended, as JSON. One process for the programs of a page, because importing the library takes longer than most of them.
-Each finds the modules of the page beside it. A program must find nothing of the one before: neither files, nor names, nor its main module.
+Says what each has printed, and how it ended, as JSON. Each finds the modules of its page beside it. A program must find nothing of the one before: neither files, nor names, nor its main module.
 """
 
 import contextlib
@@ -9,6 +8,7 @@ import gc
 import io
 import json
 import linecache
+import logging
 import os
 import sys
 import traceback
@@ -22,6 +22,7 @@ def run(code: str, name: str) -> dict[str, object]:
     main = ModuleType("__main__")
     main.__dict__["__file__"] = name
     sys.modules["__main__"] = main
+    logging.getLogger("understudy").setLevel(logging.NOTSET)
     out, err, error = io.StringIO(), io.StringIO(), None
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -33,14 +34,14 @@ def run(code: str, name: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    folder, done, page = Path(sys.argv[1]), [], json.load(sys.stdin)
-    for number, code in enumerate(page["programs"]):
+    folder, done = Path(sys.argv[1]), []
+    for number, program in enumerate(json.load(sys.stdin)):
         place = folder / str(number)
         place.mkdir()
         os.chdir(place)
-        for name, text in page["files"].items():
+        for name, text in program["files"].items():
             Path(name).write_text(text)
             sys.modules.pop(name.removesuffix(".py"), None)
         sys.path[:] = [str(place), *(entry for entry in sys.path if Path(entry).parent != folder)]
-        done.append(run(code, f"program_{number}.py"))
+        done.append(run(program["code"], program["name"]))
     json.dump(done, sys.stdout)
