@@ -10,6 +10,7 @@ import understudy.runtime
 import understudy.runtime.a2a
 import understudy.runtime.testing
 from tests import pages
+from tests.doubles.over import over
 from tests.programs import openai_wire as wire
 
 ROOT = pages.ROOT
@@ -91,13 +92,15 @@ def test_its_commands_are_there_for_the_checks_to_find(name):
         assert (ROOT / path).is_file()
 
 
-@pytest.mark.parametrize("page", [pages.README, *pages.PAGES], ids=lambda page: page.name)
+@over([pages.README, pages.ROOT / "CONTRIBUTING.md", *pages.PAGES], lambda page: page.name)
 def test_every_file_that_it_or_a_page_names_is_there(page):
     text = page.read_text()
     for pattern in re.findall(r"`(test_g\d+_\*\.py)`", text):
         assert list((ROOT / "tests").rglob(pattern)), pattern
-    for path in re.findall(r"(?<![\w/])(?:examples|benchmarks|tests)/[\w/]*\w+\.(?:py|md)", text):
+    for path in re.findall(r"(?<![\w/])(?:actors|benchmarks|examples|runtime|tests)/[\w/]*\w+\.(?:py|md)", text):
         assert (ROOT / path).is_file(), path
+    for path in re.findall(r"`((?:actors|runtime|tests)/[\w/]+)/`", text):
+        assert (ROOT / path).is_dir(), path
 
 
 @pytest.mark.parametrize("room", ["actors", "runtime"])
