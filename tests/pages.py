@@ -1,7 +1,8 @@
 """How tests read the README and the pages of docs: their blocks of code, how these are run, and where links lead.
 
 A block of Python is a whole program, unless `<!-- fragment -->` stands before it; one behind `<!-- with a key -->` asks a real model. A block of text right
-behind a program is what it prints. One behind `<!-- file: name.py -->` is a module that later programs of the page import. Owns no test.
+behind a program is what it prints. One behind `<!-- file: name.py -->` is a module that later programs of the page import; one behind `<!-- alone -->` changes its whole process,
+which others do not share. Owns no test.
 """
 
 import ast
@@ -10,15 +11,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]+) -->\n)?```python\n(?P<code>.*?)```\n(?:\n?```text\n(?P<output>.*?)```\n)?", re.DOTALL)
-MARKS = {None, "fragment", "with a key"}
+MARKS = {None, "alone", "fragment", "with a key"}
 FILE = "file: "
 ABOUT_MODELS = re.compile(r".*_API_KEY|OPENAI_.*|ARK_.*|AZURE_.*|MODEL_TYPE|.*_proxy|PYTHONWARNINGS", re.IGNORECASE)
 PATIENCE = 170  # seconds for the programs of some pages, on a machine that does much else
@@ -77,7 +79,10 @@ class Done:
 
 def run_programs(pages: Iterable[Path], folder: Path, mark: str | None = None, **more: str) -> list[Done]:
     """Run the programs of some pages in one process, because importing the library takes longer than most of them; each in a folder of its own."""
-    programs = [(page, block) for page in pages for block in blocks_of(page) if block.mark == mark]
+    return _run([(page, block) for page in pages for block in blocks_of(page) if block.mark == mark], folder, more)
+
+
+def _run(programs: Sequence[tuple[Path, Block]], folder: Path, more: Mapping[str, str]) -> list[Done]:
     given = json.dumps([{"name": f"{page.name}, line {block.line}", "code": block.code, "files": files_of(page)} for page, block in programs])
     command = [sys.executable, "-P", "-W", "error", str(ANY_PROGRAM), str(folder)]
     ran = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=environment(**more), timeout=PATIENCE)
@@ -87,7 +92,9 @@ def run_programs(pages: Iterable[Path], folder: Path, mark: str | None = None, *
 
 def check_programs(pages: Iterable[Path], folder: Path) -> None:
     """Each program runs as it stands, and prints what its page says."""
-    for done in run_programs(pages, folder):
+    lonely = [(page, block) for page in pages for block in blocks_of(page) if block.mark == "alone"]
+    beside = [_run([program], Path(mkdtemp(dir=folder)), {}) for program in lonely]
+    for done in [*run_programs(pages, folder), *(done for (done,) in beside)]:
         assert done.error is None, f"{done.where}: {done.error}"
         assert done.stderr == "", f"{done.where}: {done.stderr}"
         assert lines(done.output) == lines(done.block.output), done.where
