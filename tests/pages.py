@@ -86,7 +86,7 @@ def _run(programs: Sequence[tuple[Path, Block]], folder: Path, more: Mapping[str
     given = json.dumps([{"name": f"{page.name}, line {block.line}", "code": block.code, "files": files_of(page)} for page, block in programs])
     command = [sys.executable, "-P", "-W", "error", str(ANY_PROGRAM), str(folder)]
     ran = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=folder, env=environment(**more), timeout=PATIENCE)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, f"{', '.join(sorted({page.name for page, _ in programs}))}: {ran.stderr or ran.returncode}"
     return [Done(f"{page.name}, line {block.line}", block, **done) for (page, block), done in zip(programs, json.loads(ran.stdout), strict=True)]
 
 

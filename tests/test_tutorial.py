@@ -82,6 +82,11 @@ def test_its_tests_pass(folder):
 
 
 def test_its_service_answers_what_the_page_says_and_loses_nothing_when_it_is_killed(folder):
+    """In the folder in which its programs were tried before, as a reader does."""
+    for block in pages.blocks_of(PAGE):
+        if block.mark is None:
+            done = pages.call(block.code, folder)
+            assert (done.returncode, done.stderr, done.stdout) == (0, "", block.output)
     shell = Shell(folder)
     try:
         streamed = []
