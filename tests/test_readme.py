@@ -28,6 +28,7 @@ def test_every_block_is_found_and_marked_as_something_known():
     assert sum(block.output is not None for block in BLOCKS) == TEXT.count("```text")
 
 
+@pytest.mark.timeout(pages.PATIENCE + 10)
 def test_its_programs_run_and_print_what_it_says(tmp_path):
     pages.check_programs([pages.README], tmp_path)
 
