@@ -48,6 +48,8 @@ class RunResult:
     usage: Usage = field(default_factory=Usage)
     session_values: dict[str, Any] = field(default_factory=dict)
     last_agent: str = ""
+    started: float = field(default=0.0, compare=False)
+    """When this part of the run began, in seconds since 1970; 0 if that is not known."""
 
     @property
     def text(self) -> str:
