@@ -267,7 +267,7 @@ def test_what_is_no_run_is_named(run):
         timeline("nothing", runner=Runner(PlannedAgent("A", "x")))
 
     async def on_a_loop():
-        with pytest.raises(UsageError, match="await runner.timeline"):
+        with pytest.raises(UsageError, match=r"await runner\.timeline"):
             timeline("order-7", runner=runner)
 
     run(on_a_loop())
