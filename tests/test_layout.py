@@ -54,6 +54,7 @@ ORDER = {
 LAZY = {
     ("actors.agent", "actors.handoffs.agent_tool"),
     ("runtime.actor.current", "runtime.system.threaded"),
+    ("runtime.data.run_result", "runtime.observe.result_html"),
     ("runtime.run.kept_runs", "runtime.observe.timeline"),
 }
 MOST_FILES = 21

@@ -17,6 +17,7 @@ Owns the forms in which they are shown. Its files, each importing only from thos
     timeline_svg    as a drawing
     timeline_html   as a page
     timeline        of a run, of a result, of what a store has
+    result_html     a result in a notebook
 
 It must never change a run, nor be imported by what runs.
 """

@@ -5,7 +5,8 @@ Owns: the lines. It must never be wider than it is told, nor need anything but t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from .svg import shortened
@@ -19,8 +20,12 @@ __all__ = ["BAND_NAMES", "text_of"]
 
 BAND_NAMES: Final[dict[BandKind, str]] = {"waits": "waits for an answer", "lost": "without a process", "rests": "at rest"}
 
-_CELLS: Final = {"model": "█", "tool": "▒", "own": "▓", "idle": "─", "still": "┄", "waits": "░", "lost": "×", "rests": "░", "more": "…"}  # noqa: RUF001 -- a cross
-_ASCII: Final = {"model": "#", "tool": "=", "own": "+", "idle": "-", "still": ".", "waits": "~", "lost": "x", "rests": "~", "more": "..."}
+_CELLS: Final[Mapping[str, str]] = MappingProxyType(
+    {"model": "█", "tool": "▒", "own": "▓", "idle": "─", "still": "┄", "waits": "░", "lost": "×", "rests": "░", "more": "…"}  # noqa: RUF001 -- a cross
+)
+_ASCII: Final[Mapping[str, str]] = MappingProxyType(
+    {"model": "#", "tool": "=", "own": "+", "idle": "-", "still": ".", "waits": "~", "lost": "x", "rests": "~", "more": "..."}
+)
 _MOST_ROWS: Final = 200
 _LONGEST_NAME: Final = 26
 _DURATION: Final = 9
@@ -57,7 +62,7 @@ def _head(picture: Timeline, width: int, more: str) -> list[str]:
 
 
 class _Lines:
-    def __init__(self, picture: Timeline, width: int, cells: dict[str, str]) -> None:
+    def __init__(self, picture: Timeline, width: int, cells: Mapping[str, str]) -> None:
         self._picture, self._cells = picture, cells
         self._axis = Axis(picture.start, picture.end, picture.bands)
         names = [f"{'  ' * min(row.depth, 4)}{row.name}" for row in picture.rows[:_MOST_ROWS]]

@@ -105,7 +105,7 @@ class _Reader:
             elif kind == "mark":
                 self.marks.append(KeptMark(change[0], None, len(self.events)))
             elif kind == "counters" and self.marks and self.marks[-1].at is None and type(at := change[0].get("marked")) is float:
-                self.marks[-1] = self.marks[-1]._replace(at=at)
+                self.marks[-1] = KeptMark(self.marks[-1].kind, at, self.marks[-1].events)
             elif kind == "lane" and change[1] is not None:
                 self.parents[change[0]] = change[1]
             elif kind == "path":
@@ -139,7 +139,7 @@ def _merged(events: list[KeptEvent], marks: list[KeptMark], others: tuple[AgentE
     for position, kept in enumerate([*events, None]):
         while following is not None and (kept is None or following.seq < kept.event.seq):
             # What a run shows last when it comes to rest is written behind the mark that says so.
-            moved = [mark._replace(events=mark.events + 1) if marks[number].events > position else mark for number, mark in enumerate(moved)]
+            moved = [KeptMark(mark.kind, mark.at, mark.events + 1) if marks[number].events > position else mark for number, mark in enumerate(moved)]
             found.append(KeptEvent(following, None))
             following = next(coming, None)
         if kept is not None:
