@@ -13,6 +13,7 @@ from .conversation import RunOptionsGiven, converse
 from .guarded import guarded
 from .serving import ServeOptions
 from .serving import serve as serve_agent
+from .store_commands import add_store_commands
 
 __all__ = ["app", "run", "serve"]
 
@@ -58,3 +59,6 @@ def serve(
     """Serve an agent over Agent2Agent."""
     options = ServeOptions(target, host, port, store, token_env, grpc, grpc_port, allow_anonymous)
     guarded(lambda: serve_agent(options, typer.echo), debug=debug)
+
+
+add_store_commands(app)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..run.run import Run
     from ..stores import JournalStore
 
-__all__ = ["CANCELLED", "FAILED", "WAITS", "RunOptionsGiven", "converse", "runner_of"]
+__all__ = ["CANCELLED", "FAILED", "WAITS", "RunOptionsGiven", "converse", "runner_of", "wanted_target"]
 
 FAILED: Final = 1
 WAITS: Final = 3
@@ -82,6 +82,14 @@ def runner_of(target: str, address: str | None, *, keeps: bool) -> Iterator[Runn
     finally:
         if own is not None:
             asyncio.run_coroutine_threadsafe(own.aclose(), system.loop).result(10)
+
+
+def wanted_target(command: str, run_id: str, target: str | None) -> str:
+    """Where the agent is, for a command that plays a run of a store."""
+    if target is None:
+        msg = f"{command} {run_id}: a store has runs, and no agents. Say where the agent is: understudy {command} {run_id} FILE:agent."
+        raise UsageError(msg)
+    return target
 
 
 class _Conversation:

@@ -54,9 +54,8 @@ class EventView:
             self._action(event)
         if error is not None:
             self.end()
-            cancelled = isinstance(error, RunCancelled)
-            text = str(error) if cancelled else f"{type(error).__name__}: {error}"
-            self._screen.say(f"{event.agent_name or 'run'}: {'cancelled' if cancelled else 'failed'}: {' '.join(text.split())}", "yellow" if cancelled else "red")
+            text, style = (f"cancelled: {error}", "yellow") if isinstance(error, RunCancelled) else (f"failed: {type(error).__name__}: {error}", "red")
+            self._screen.say(f"{event.agent_name or 'run'} {' '.join(text.split())}", style)
 
     def end(self) -> None:
         """What comes next stands in a line of its own."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["load"]
+__all__ = ["import_agents", "import_what_registers", "load"]
 
 _DEFAULT = "agent"
 
@@ -30,6 +30,17 @@ def load(target: str) -> Any:
             raise UsageError(msg)
         found = getattr(found, part)
     return found
+
+
+def import_agents() -> None:
+    """Import `understudy.actors`, whose types stand in what a store holds. By its name: what runs agents never imports it."""
+    importlib.import_module("understudy.actors")
+
+
+def import_what_registers(target: str | None) -> None:
+    """Import a file or a module, for the types that it registers."""
+    if target is not None:
+        _module(_split(target)[0] if ":" in target and not Path(target).exists() else target)
 
 
 def _split(target: str) -> tuple[str, str]:
