@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from .conversation import RunOptionsGiven, converse
+from .demo import list_demos, play_demo
 from .guarded import guarded
 from .serving import ServeOptions
 from .serving import serve as serve_agent
 from .store_commands import add_store_commands
 
-__all__ = ["app", "run", "serve"]
+__all__ = ["app", "demo", "run", "serve"]
 
 app = typer.Typer(name="understudy", help="Agents that are actors.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -42,6 +43,17 @@ def run(
 ) -> None:
     """Talk with an agent, or send it one message."""
     guarded(lambda: converse(RunOptionsGiven(target, text, session, resume, store, as_json)), debug=debug)
+
+
+@app.command()
+def demo(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; without it, a team whose process is killed in the middle.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="Which there are.")] = False,  # noqa: FBT002 -- an option of a command
+    pace: Annotated[float, typer.Option(min=0.05, max=10, help="How slow its models are.")] = 1.0,
+    debug: _Debug = False,  # noqa: FBT002
+) -> None:
+    """See agents at work: with replies that are written down, without a key and without a network."""
+    guarded(lambda: list_demos() if list_all else play_demo(name, pace), debug=debug)
 
 
 @app.command()
