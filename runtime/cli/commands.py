@@ -12,6 +12,7 @@ import typer
 from .conversation import RunOptionsGiven, converse
 from .demo import list_demos, play_demo
 from .guarded import guarded
+from .service_commands import add_service_commands
 from .serving import ServeOptions
 from .serving import serve as serve_agent
 from .store_commands import add_store_commands
@@ -74,3 +75,4 @@ def serve(
 
 
 add_store_commands(app)
+add_service_commands(app)
