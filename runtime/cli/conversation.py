@@ -36,7 +36,7 @@ __all__ = ["CANCELLED", "FAILED", "WAITS", "RunOptionsGiven", "converse", "runne
 FAILED: Final = 1
 WAITS: Final = 3
 CANCELLED: Final = 130
-_EXIT: Final[Mapping[RunStatus, int]] = {RunStatus.COMPLETED: 0, RunStatus.INTERRUPTED: WAITS, RunStatus.CANCELLED: CANCELLED}  # type: ignore[assignment]
+_EXIT: Final[Mapping[RunStatus, int]] = {RunStatus.COMPLETED: 0, RunStatus.INTERRUPTED: WAITS, RunStatus.CANCELLED: CANCELLED}
 _END: Final = frozenset(("/exit", "/quit"))
 
 

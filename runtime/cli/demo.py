@@ -37,7 +37,7 @@ _WORKER: Final = "understudy.actors.demo.worker"
 _DEFAULT: Final = "trip"
 _ABOUT: Final = "a router, three agents at once, an approval; its process is killed in the middle, and another one goes on"
 _HELPERS: Final = frozenset(("models", "show", "serving", "swarm_client"))
-_NO_KEYS: Final[Mapping[str, str]] = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE"), "")  # type: ignore[assignment]
+_NO_KEYS: Final[Mapping[str, str]] = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE"), "")
 _DONE_BEFORE_THE_KILL: Final = 2
 """How many of the three have answered when the process is killed."""
 

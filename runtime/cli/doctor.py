@@ -31,7 +31,7 @@ from .stores import chosen_address, sqlite_path, store_at
 __all__ = ["DoctorOptions", "examine"]
 
 _CORE: Final = ("pykka", "openai", "pydantic", "msgpack", "aiohttp")
-_EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {  # type: ignore[assignment]
+_EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "fast": ("uvloop",),
     "redis": ("redis",),
     "postgres": ("psycopg",),
@@ -45,7 +45,7 @@ _APART: Final = 5.0
 _SECONDS: Final = 10.0
 
 Mark = Literal["ok", "note", "bad"]
-_SIGNS: Final[Mapping[Mark, tuple[str, str, str]]] = {"ok": ("✓", "ok", "green"), "note": ("·", "- ", "yellow"), "bad": ("✗", "!!", "bold red")}  # type: ignore[assignment]
+_SIGNS: Final[Mapping[Mark, tuple[str, str, str]]] = {"ok": ("✓", "ok", "green"), "note": ("·", "- ", "yellow"), "bad": ("✗", "!!", "bold red")}
 
 
 @dataclass(frozen=True, slots=True)

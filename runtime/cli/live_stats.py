@@ -65,7 +65,7 @@ def fetch_stats(options: StatsOptions) -> Mapping[str, Any]:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         msg = f"stats {options.address}: give the address of a console, such as http://127.0.0.1:8737/?token=..."
         raise UsageError(msg)
-    token = options.token or (parse_qs(parts.query).get("token") or [None])[0]
+    token = options.token or "".join(parse_qs(parts.query).get("token", [])[:1])
     shown = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/api/stats", "", ""))
     request = urllib.request.Request(shown, headers={"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})})  # noqa: S310 -- http(s)
     try:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["import_agents", "import_what_registers", "load"]
+__all__ = ["import_agents", "load", "with_types_of"]
 
 _DEFAULT = "agent"
 
@@ -37,10 +38,11 @@ def import_agents() -> None:
     importlib.import_module("understudy.actors")
 
 
-def import_what_registers(target: str | None) -> None:
-    """Import a file or a module, for the types that it registers."""
+def with_types_of(target: str | None, work: Callable[[], int]) -> int:
+    """Import a file or a module, for the types that it registers, and do that."""
     if target is not None:
         _module(_split(target)[0] if ":" in target and not Path(target).exists() else target)
+    return work()
 
 
 def _split(target: str) -> tuple[str, str]:

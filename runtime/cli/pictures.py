@@ -19,9 +19,9 @@ from .screen import Screen
 
 __all__ = ["draw_graph", "draw_timeline"]
 
-_GRAPHS: Final[Mapping[str, Callable[[Graph], str]]] = {"text": Graph.text, "mermaid": Graph.mermaid, "svg": Graph.svg}  # type: ignore[assignment]
-_TIMELINES: Final[Mapping[str, Callable[[Timeline], str]]] = {"svg": Timeline.svg, "html": Timeline.html}  # type: ignore[assignment]
-_ENDINGS: Final[Mapping[str, str]] = {".svg": "svg", ".html": "html", ".htm": "html", ".mmd": "mermaid", ".txt": "text"}  # type: ignore[assignment]
+_GRAPHS: Final[Mapping[str, Callable[[Graph], str]]] = {"text": Graph.text, "mermaid": Graph.mermaid, "svg": Graph.svg}
+_TIMELINES: Final[Mapping[str, Callable[[Timeline], str]]] = {"svg": Timeline.svg, "html": Timeline.html}
+_ENDINGS: Final[Mapping[str, str]] = {".svg": "svg", ".html": "html", ".htm": "html", ".mmd": "mermaid", ".txt": "text"}
 
 
 def draw_graph(target: str, form: str | None, output: str | None) -> int:

@@ -12,7 +12,7 @@ import typer
 from .conversation import RunOptionsGiven, converse, wanted_target
 from .guarded import guarded
 from .kept import ListOptions, cancel_run, forget_runs, list_runs, retry_run, show_run
-from .loading import import_what_registers
+from .loading import with_types_of
 from .pictures import draw_graph, draw_timeline
 
 __all__ = ["add_store_commands"]
@@ -46,12 +46,12 @@ def runs(
 ) -> None:
     """List the runs in a store, the newest first."""
     options = ListOptions(status or (), session, agent, label or (), limit, after, as_json)
-    guarded(lambda: import_what_registers(load) or list_runs(store, options), debug=debug)
+    guarded(lambda: with_types_of(load, lambda: list_runs(store, options)), debug=debug)
 
 
 def show(run_id: _Id, store: _Store = None, load: _Load = None, as_json: _Json = False, debug: _Debug = False) -> None:  # noqa: FBT002
     """Show a run: its events, and what it waits for."""
-    guarded(lambda: import_what_registers(load) or show_run(store, run_id, as_json=as_json), debug=debug)
+    guarded(lambda: with_types_of(load, lambda: show_run(store, run_id, as_json=as_json)), debug=debug)
 
 
 def resume(
@@ -111,4 +111,4 @@ def timeline(
     debug: _Debug = False,  # noqa: FBT002
 ) -> None:
     """Draw a run over time: who was at work when, what was waited for, what was lost."""
-    guarded(lambda: import_what_registers(load) or draw_timeline(store, run_id, form, output), debug=debug)
+    guarded(lambda: with_types_of(load, lambda: draw_timeline(store, run_id, form, output)), debug=debug)
