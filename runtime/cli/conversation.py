@@ -73,7 +73,7 @@ def runner_of(target: str, address: str | None, *, keeps: bool) -> Iterator[Runn
         own = store_at("memory:")
     agent = found.agent if is_runner else found
     if not hasattr(agent, "sub_agents") or not callable(getattr(agent, "run", None)):
-        msg = f"{target} is a {type(found).__name__}: name an agent or a Runner, as in agents.py:weather."
+        msg = f"{target} is no agent, but {found!r:.60}: name an agent or a Runner, as in agents.py:weather."
         raise UsageError(msg)
     runner = found if is_runner and own is None else Runner(agent, store=own, durability="step", hooks=found.hooks if is_runner else None)
     system = runner.choose_system()
@@ -149,7 +149,8 @@ class _Conversation:
                 return result
             try:
                 answers = ask_all(result.interrupts, self._screen, self._ask)
-            except EOFError:
+            except (EOFError, KeyboardInterrupt):  # the run goes on waiting, and the user does something else
+                self._screen.say()
                 self._tell_waiting(run, result)
                 return result
             run = self._runner.resume(cast("str", run.checkpoint_id), answers, streaming=not self._options.as_json)
@@ -186,6 +187,8 @@ class _Conversation:
             try:
                 text = self._ask("you> ")
             except EOFError:
+                if self._asks:
+                    self._screen.say()
                 break
             except KeyboardInterrupt:
                 self._screen.say()

@@ -13,6 +13,7 @@ from ..data.chat import Message, ToolCall
 from ..data.events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
 from ..errors import RunCancelled
 from .screen import Screen, one_line
+from .word_wrap import WordWrap
 
 __all__ = ["EventView", "call_text"]
 
@@ -39,6 +40,7 @@ class EventView:
         self._streaming = ""  # the invocation that speaks at this moment
         self._open_call: str | None = None  # the call that stands in the last line, which its result may follow
         self._column_used = False  # whether something stands in the line already
+        self._words: WordWrap | None = None  # of what is streaming, where lines are to end between words
 
     def show(self, event: AgentEvent) -> None:
         """Show what happened."""
@@ -59,6 +61,9 @@ class EventView:
 
     def end(self) -> None:
         """What comes next stands in a line of its own."""
+        if self._words is not None:
+            self._screen.write(self._words.flush())
+            self._words = None
         if self._column_used:
             self._screen.say()
         self._column_used, self._open_call, self._streaming = False, None, ""
@@ -78,7 +83,8 @@ class EventView:
         if not self._streaming:
             self._speak(event)
             self._streaming = event.invocation_id
-        self._screen.write(text)
+            self._words = WordWrap(self._screen.width) if self._screen.is_terminal else None
+        self._screen.write(text if self._words is None else self._words.feed(text))
         self._column_used = True
 
     def _message(self, event: AgentEvent, message: Message) -> None:
@@ -89,7 +95,8 @@ class EventView:
             self.end()  # it was seen as it came
         elif message.text:
             self._speak(event)
-            self._screen.say(message.text)
+            words = WordWrap(self._screen.width if self._screen.is_terminal else len(message.text) + 1)
+            self._screen.say(words.feed(message.text) + words.flush())
             self._column_used = False
         for call in message.tool_calls:
             self._call(event, call)

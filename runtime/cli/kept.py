@@ -14,7 +14,7 @@ from typing import Final
 
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
-from ..errors import UsageError
+from ..errors import CheckpointError, UsageError
 from ..observe.event_json import Json, event_json, plain
 from ..observe.timeline_axis import duration_text
 from ..runner import Runner
@@ -54,6 +54,11 @@ def looked(store: str | None, work: Callable[[Runner], Awaitable[int]]) -> int:
         opened = existing_store_at(store)
         try:
             return await work(looking_runner(opened))
+        except CheckpointError as error:
+            if "is not registered" not in str(error):
+                raise
+            msg = f"{error} --load FILE imports what registers it."
+            raise CheckpointError(msg) from error
         finally:
             await opened.aclose()
 

@@ -116,7 +116,7 @@ def stats_lines(stats: Mapping[str, Any], width: int) -> list[str]:
     classes = sorted((system.get("by_class") or {}).items(), key=lambda one: -one[1])[:_MOST_CLASSES]
     if classes:
         lines.append("actors: " + ", ".join(f"{count:,} {name}" for name, count in classes))
-    lines += [f"  {depth:>8,} wait at {path}" for path, depth in (system.get("deepest") or []) if depth]
+    lines += [f"  {depth:,} wait at {path}" for path, depth in (system.get("deepest") or []) if depth]
     slowest = system.get("slowest_handler")
     if slowest:
         lines.append(f"slowest: {slowest.get('handler')} of {slowest.get('actor')} held the loop for {duration_text(float(slowest.get('seconds', 0)))}")

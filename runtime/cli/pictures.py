@@ -29,7 +29,7 @@ def draw_graph(target: str, form: str | None, output: str | None) -> int:
     found = load(target)
     chosen = _form(form, output, ("text", *_GRAPHS))
     if not hasattr(found, "sub_agents") and not hasattr(found, "query"):
-        msg = f"{target} is a {type(found).__name__}: name an agent or a Runner, as in agents.py:weather."
+        msg = f"{target} is no agent, but {found!r:.60}: name an agent or a Runner, as in agents.py:weather."
         raise UsageError(msg)
     picture = graph(found)
     _write(picture.text() if chosen == "text" else _GRAPHS[chosen](picture), output)

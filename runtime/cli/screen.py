@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
+from .word_wrap import WordWrap
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -74,7 +76,10 @@ class Screen:
         self.stream.flush()
 
     def say(self, text: str = "", style: str = "") -> None:
-        """A line, or several."""
+        """A line, or several; on a terminal, such as are too long end between words."""
+        if self.is_terminal and any(len(line) > self.width for line in text.split("\n")):
+            words = WordWrap(self.width)
+            text = words.feed(text) + words.flush()
         self.write(text, style)
         self.stream.write("\n")
         self.stream.flush()
