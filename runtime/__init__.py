@@ -41,7 +41,7 @@ from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Super
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
-from .agent.options import ModelOptions, Options, ToolOptions
+from .agent.options import InstructionOptions, ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .backoff import Backoff

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
@@ -21,6 +21,9 @@ from ..stores.run_entries import RunQuery
 from ..system.loop_door import LoopDoor
 from .forgetting import forget_run
 from .run_factory import RunFactory
+
+if TYPE_CHECKING:
+    from ..system.system import ActorSystem
 
 __all__ = ["KeptRuns"]
 
@@ -121,6 +124,10 @@ class KeptRuns:
     async def stuck(self) -> list[UnfinishedRun]:
         """The runs of this agent that were set aside, because each has ended its process too often."""
         return await stuck_runs(self._fenced("stuck()"), self._factory.tree.name)
+
+    def system_here(self) -> ActorSystem:
+        """The system in which a run lives that is begun in this place: that of the Runner, or one of its own on the running loop."""
+        return self._factory.choose_system()
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:

@@ -1,0 +1,38 @@
+// All that waits for an answer, the one that waits longest first.
+
+import { h, keyed, replace, text } from "./dom.js";
+import { every, get } from "./net.js";
+import { ago, count, empty } from "./forms.js";
+import { answerCard } from "./answerform.js";
+
+export function open(root) {
+  const list = h("div", { class: "cards" });
+  const nothing = empty("Nothing waits for an answer.");
+  const number = h("span", { class: "quiet" });
+  const problem = h("p", { class: "problem", hidden: true });
+  let own = null;
+  replace(root, h("div", { class: "row" }, h("h1", { class: "grow" }, "To be answered"), number), problem, nothing, list);
+
+  async function load() {
+    own ??= (await get("agents")).agent;
+    const { runs, more } = await get("pending", { limit: 100 });
+    problem.hidden = true;
+    const items = runs.flatMap((run) => run.waiting.map((context) => ({ run, context }))).reverse();
+    nothing.hidden = items.length > 0;
+    text(number, items.length ? `${count(items.length, more)} waiting` : "");
+    keyed(list, items, ({ run, context }) => `${run.id} ${context.id}`, ({ run, context }) => answerCard(run, context, load, { canGoOn: run.agent === own }),
+      (element, { run }) => text(element.querySelector("header time"), ago(run.updated)));
+  }
+
+  const stop = every(2000, load, (error) => { problem.hidden = false; text(problem, error.message); });
+  return {
+    close: stop,
+    key(event) {
+      const card = document.activeElement?.closest?.("[data-interrupt]");
+      const act = { a: "approve", d: "deny" }[event.key];
+      if (!card || !act) return false;
+      card.querySelector(`[data-act=${act}]`)?.click();
+      return true;
+    },
+  };
+}

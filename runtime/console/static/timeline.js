@@ -1,0 +1,82 @@
+// Who ran when, beside whom: drawn from a run's events.
+
+import { h, replace, s } from "./dom.js";
+import { clock, empty, line, short, span } from "./forms.js";
+
+const LANE = 30;
+const LEFT = 150;
+const MOST = 1500;
+
+// The stretches of time that the events tell of: a model's reply begins with what came before it in its agent, a tool's result with its call.
+export class Timeline {
+  constructor(started) {
+    this.started = started;
+    this.lanes = new Map();
+    this.parts = [];
+    this.last = new Map();
+    this.calls = new Map();
+    this.from = started;
+    this.to = started;
+    this.waits = null;
+    this.element = h("div", { class: "timeline scroll", tabindex: "0" });
+  }
+
+  push(events) {
+    for (const event of events) {
+      if (event.kind === "delta" || event.kind === "retry") continue;
+      this.take(event);
+    }
+    if (this.parts.length > 2 * MOST) this.parts.splice(0, this.parts.length - MOST);
+  }
+
+  take(event) {
+    const at = event.timestamp;
+    if (!this.lanes.has(event.agent)) this.lanes.set(event.agent, this.lanes.size);
+    if (this.waits !== null) {
+      this.parts.push({ kind: "wait", agent: null, from: this.waits, to: at, words: "waited for an answer" });
+      this.last.clear();
+      this.to = at;
+      this.waits = null;
+      if (event.message?.role !== "tool") this.last.set(event.agent, at);
+    }
+    const before = this.last.get(event.agent) ?? this.to;
+    const words = short(line(event), 200);
+    if (event.message?.role === "tool") {
+      this.parts.push({ kind: "tool", agent: event.agent, from: this.calls.get(event.message.tool_call_id) ?? before, to: at, words });
+      this.calls.delete(event.message.tool_call_id);
+    } else if (event.error) this.parts.push({ kind: "error", agent: event.agent, from: at, to: at, words });
+    else if (event.action?.type === "interrupted") {
+      this.parts.push({ kind: "asks", agent: event.agent, from: at, to: at, words });
+      this.waits = at;
+    } else this.parts.push({ kind: "model", agent: event.agent, from: before, to: at, words });
+    for (const call of event.message?.tool_calls ?? []) this.calls.set(call.id, at);
+    this.last.set(event.agent, at);
+    this.to = Math.max(this.to, at);
+  }
+
+  draw(now) {
+    if (!this.parts.length) {
+      replace(this.element, empty("Nothing has happened yet."));
+      return;
+    }
+    const parts = this.parts.slice(-MOST);
+    const from = Math.min(this.from, ...parts.map((part) => part.from));
+    const until = Math.max(this.to, now ?? 0, from + 0.001);
+    const wide = Math.max(480, this.element.clientWidth - 24);
+    const x = (moment) => LEFT + (moment - from) / (until - from) * (wide - LEFT - 12);
+    const height = 34 + this.lanes.size * LANE;
+    const picture = s("svg", { width: wide, height, viewBox: `0 0 ${wide} ${height}`, role: "img", "aria-label": "Timeline" });
+    for (let mark = 0; mark <= 4; mark++) {
+      const at = from + mark / 4 * (until - from);
+      picture.append(s("line", { x1: x(at), x2: x(at), y1: 22, y2: height, class: "grid" }), s("text", { x: x(at), y: 14, class: "mark", "text-anchor": mark === 4 ? "end" : mark ? "middle" : "start" }, mark ? `+${span(at - from)}` : clock(at)));
+    }
+    for (const [agent, lane] of this.lanes) picture.append(s("text", { x: 4, y: 28 + lane * LANE + 15, class: "lane" }, short(agent, 19)));
+    for (const part of parts) {
+      const top = part.agent === null ? 22 : 28 + this.lanes.get(part.agent) * LANE;
+      const tall = part.agent === null ? height - 22 : 20;
+      picture.append(s("rect", { x: x(part.from), y: top, width: Math.max(3, x(part.to) - x(part.from)), height: tall, rx: 3, class: `part ${part.kind}` }, s("title", {}, `${part.agent ?? ""} ${part.kind}, ${span(part.to - part.from)}: ${part.words}`)));
+    }
+    const legend = h("div", { class: "row wrap legend" }, [["model", "model"], ["tool", "tool"], ["wait", "waited for an answer"], ["error", "failed"]].map(([kind, words]) => h("span", {}, h("i", { class: `part ${kind}` }), words)));
+    replace(this.element, picture, legend);
+  }
+}
