@@ -14,6 +14,7 @@
     looking         the routes that only look
     acting          the routes that act on a run
     talking         the routes that say something: sessions, and the page Try
+    pages           the page and its files
     app             the whole as an ASGI app
     serving         the same as a server of its own
 

@@ -59,10 +59,12 @@ class ConsoleApp:
 
 
 def console_app(runner: Runner, *, auth: Auth, only_loopback: bool = False) -> ConsoleApp:
-    """The console of a Runner as an ASGI app, to be mounted in a service: `app.mount("/console", console_app(runner, auth=token))`.
+    """A Runner's console as an ASGI app, which a service mounts.
 
-    `auth` says who may use it: a token, which the address of the page has as `?token=...` once, or a function of the request (`def` or `async def`) that returns
-    the name of who asks, or None for one who may not. `only_loopback` refuses requests whose `Host` is not this machine.
+        app.mount("/console", console_app(runner, auth=token))
+
+    `auth` says who may use it: a token, which the address of the page has as `?token=...` once, or a function of the request (`def` or `async def`) that
+    returns the name of who asks, or None for one who may not. `only_loopback` refuses requests whose `Host` is not this machine.
     """
     need_extra("console_app()", "starlette")
     from .gate import make_check  # noqa: PLC0415 -- it imports the extra

@@ -1,6 +1,7 @@
 """The console of one Runner: all that its routes need.
 
-Owns: these parts, and which Runner a run is looked at with: that of the console, if the run is of its agent, and else one that only looks. It must never keep a run.
+Owns: these parts, and which Runner a run is looked at with: that of the console, if the run is of its agent, and else one that only looks. It must never keep
+a run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The events of a run, in batches, as a stream to the browser.
 
-What a run says within a twentieth of a second goes as one server-sent event, whose number is that of its last: so a browser is told some twenty times in a second,
-however fast the run is, and one that comes back says where it was. Pieces of one message that are in one batch are put together.
+What a run says within a twentieth of a second goes as one server-sent event, whose number is that of its last: so a browser is told some twenty times in a
+second, however fast the run is, and one that comes back says where it was. Pieces of one message that are in one batch are put together.
 
 Owns: the batches, and the number of streams that are open at once. It must never hold more of a run than one batch.
 """

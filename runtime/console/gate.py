@@ -3,8 +3,8 @@
 A request is let in by the token in its address, in the header `Authorization: Bearer`, or in the cookie that the first page sets; or by a function of the
 service's own. What changes something has to come from the console's own page besides, or from a program that sends the token in the header.
 
-Owns: these checks, and the headers of every answer: no script but the console's own runs in its page, and no other page frames it or reads what it gets. It must
-never write a token to the log, nor send it anywhere.
+Owns: these checks, and the headers of every answer: no script but the console's own runs in its page, and no other page frames it or reads what it gets. It
+must never write a token to the log, nor send it anywhere.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Gate:
             if inspect.isawaitable(answer):
                 answer = await answer
         except Exception as error:  # noqa: BLE001 -- whatever it raises, nobody is let in by that
-            logger.error("console_app(auth=...): the function raised %s: the request is refused.", type(error).__name__)  # noqa: TRY400 -- it may name a token
+            logger.error("console_app(auth=...): the function raised %s: the request is refused.", type(error).__name__)
             return None
         if isinstance(answer, str):
             return answer[:200] or None
@@ -189,11 +189,8 @@ def _origin_problem(request: Request, *, by_header: bool) -> Response | None:
         is_foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
         return _refusal(request, 403, "Another page asks: the console answers its own only.\n") if is_foreign else None
     origin = request.headers.get("origin")
-    if origin is not None:
-        good = urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
-    else:
-        good = by_header or site == "same-origin"
-    if not good:
+    is_own = by_header or site == "same-origin" if origin is None else urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+    if not is_own:
         return _refusal(request, 403, "Another page asks: the console is changed by its own page only, or with its token in the header Authorization.\n")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return _refusal(request, 415, "Send JSON, with Content-Type: application/json.\n")

@@ -74,7 +74,12 @@ class KeptSteps:
             save = read_checkpoint(numbered, data)
         if save["run"] != self._info.id:
             return None
-        return {"id": numbered, "number": number, "records": save.get("records"), "answered": await self._access.get(answered_key(self._info.id, number)) is not None}
+        return {
+            "id": numbered,
+            "number": number,
+            "records": save.get("records"),
+            "answered": await self._access.get(answered_key(self._info.id, number)) is not None,
+        }
 
     async def asked(self) -> tuple[Message, ...]:
         """The messages with which it was begun."""

@@ -1,7 +1,7 @@
 """Agents of which there is only the name, so that their runs can be looked at.
 
-A store has the runs of all agents, and a console is given the definition of one of them, or of none. What needs no definition (looking on, cancelling, forgetting)
-goes by a Runner of such a stand-in.
+A store has the runs of all agents, and a console is given the definition of one of them, or of none. What needs no definition (looking on, cancelling,
+forgetting) goes by a Runner of such a stand-in.
 
 Owns: the stand-in. It must never play: what would make it do so is refused before.
 """
@@ -60,7 +60,9 @@ class LookOnly:
 
     def refusal(self) -> UsageError:
         """What is said where the definition is needed."""
-        msg = f"the console has no definition of the agent {self.name!r}: it can look at its runs, but not go on with them. Start it with the file of that agent."
+        msg = (
+            f"the console has no definition of the agent {self.name!r}: it can look at its runs, but not go on with them. Start it with the file of that agent."
+        )
         return UsageError(msg, agent=self.name)
 
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:

@@ -1,7 +1,7 @@
 """What is going on at this moment.
 
-Owns: one snapshot for all who look, taken when it is asked for and at most once in a second, so that many pages cost as much as one. It must never look by itself:
-a console that no page looks at costs nothing.
+Owns: one snapshot for all who look, taken when it is asked for and at most once in a second, so that many pages cost as much as one. It must never look by
+itself: a console that no page looks at costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The console as a server of its own.
 
-Owns: what is checked before anything is bound, the token, the socket, and the life of the server. Whoever reaches the console can do anything with the runs: it is
-on this machine only, unless the user says otherwise and names a token.
+Owns: what is checked before anything is bound, the token, the socket, and the life of the server. Whoever reaches the console can do anything with the runs:
+it is on this machine only, unless the user says otherwise and names a token.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def serve_console(
 ) -> None:
     """Serve the console until the process is told to end.
 
-    `target` is a Runner; or an agent, whose runs are kept in `store`, each step of them; or None, to look at all that is in `store`. `port` 0 is any that is free.
-    Without `token` one is made; on an address that others can reach, it has to be given. `say` is given the address of the page; else it is written to the
-    standard output.
+    `target` is a Runner; or an agent, whose runs are kept in `store`, each step of them; or None, to look at all that is in `store`. `port` 0 is any that is
+    free. Without `token` one is made; on an address that others can reach, it has to be given. `say` is given the address of the page; else it is written to
+    the standard output.
     """
     need_extra("serve_console()", "starlette")
     need_extra("serve_console()", "uvicorn")
@@ -55,7 +55,7 @@ def serve_console(
     _check(target, store)
     only_loopback = is_loopback(host)
     if token is None and not only_loopback:
-        msg = f"the console on {host}: all who reach that address could use it. Give a token of your own (token=, a text that cannot be guessed), or leave the host."
+        msg = f"the console on {host}: all who reach that address could use it. Give a token= that cannot be guessed, or leave the host."
         raise UsageError(msg)
     chosen = secrets.token_urlsafe(24) if token is None else token
     make_check(chosen)

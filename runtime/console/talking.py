@@ -1,7 +1,7 @@
 """The routes that say something to an agent: a message in a session, or on the page Try. Their answer is the stream of what the run says.
 
-Owns: how these runs are begun: kept like all others, if the Runner keeps runs, and then going on without the browser. It must never change a definition: another
-instruction is an option of the one run.
+Owns: how these runs are begun: kept like all others, if the Runner keeps runs, and then going on without the browser. It must never change a definition:
+another instruction is an option of the one run.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class Talking:
         again = text_of_body(body, "again", default="")
         messages = await self._desk.steps_of(await self._desk.list.one(again)).asked() if again else _messages(body)
         runner, keeps = self._desk.playing(), self._desk.keeps_runs
-        run = runner.run(
-            messages, streaming=True, detached=keeps, options=_instructions(body, self._desk.agents()), labels={LABEL: "try"} if keeps else None
-        )
+        run = runner.run(messages, streaming=True, detached=keeps, options=_instructions(body, self._desk.agents()), labels={LABEL: "try"} if keeps else None)
         return self._stream(run)
 
     def _stream(self, run: Run) -> Response:

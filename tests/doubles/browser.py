@@ -40,7 +40,14 @@ class Browser:
         self.folder = Path(tempfile.mkdtemp(prefix="understudy-browser-"))
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-extensions", "--mute-audio"]
         options += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--force-device-scale-factor=1", "--lang=en"]
-        command = [program, *options, f"--user-data-dir={self.folder}", f"--window-size={self.size[0]},{self.size[1]}", "--remote-debugging-port=0", "about:blank"]
+        command = [
+            program,
+            *options,
+            f"--user-data-dir={self.folder}",
+            f"--window-size={self.size[0]},{self.size[1]}",
+            "--remote-debugging-port=0",
+            "about:blank",
+        ]
         with (self.folder / "log").open("wb") as log:
             self.process = await asyncio.to_thread(subprocess.Popen, command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:

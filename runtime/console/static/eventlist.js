@@ -21,7 +21,21 @@ export class EventList {
     this.detail = h("div", { class: "detail" });
     this.number = h("span", { class: "quiet", id: "event-count" });
     this.search = h("input", { type: "search", placeholder: "agent or text", "aria-label": "Only events with this text", oninput: () => this.filter(this.search.value) });
-    this.element = h("div", { class: "eventlist" }, h("div", { class: "row" }, this.search, this.number), this.box, this.detail);
+    this.earlier = h("button", { type: "button", hidden: true }, "From the beginning");
+    this.element = h("div", { class: "eventlist" }, h("div", { class: "row wrap" }, this.search, this.number, this.earlier), this.box, this.detail);
+  }
+
+  // Those before that number are not here.
+  beginsAfter(number, load) {
+    this.earlier.hidden = number === 0;
+    this.earlier.onclick = load;
+    text(this.earlier, `From the beginning: ${number.toLocaleString("en")} more`);
+  }
+
+  clear() {
+    this.all = this.shown = [];
+    this.left = this.total = 0;
+    this.filter(this.words);
   }
 
   push(events) {

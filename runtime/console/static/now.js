@@ -37,11 +37,11 @@ export function open(root) {
   const system = h("section", { class: "card" }, h("h2", {}, "System"), empty("…"));
   const problem = h("p", { class: "problem", hidden: true });
   const parts = {
-    facts: h("dl", { class: "facts" }), classes: h("tbody", {}), deepest: h("ul", { class: "list plain" }), nothing: empty("All mailboxes are empty."),
+    facts: h("dl", { class: "facts" }), classes: h("tbody", {}), deepest: h("ul", { class: "list plain" }), nothing: empty("All mailboxes are empty."), idle: empty("There are no actors."),
   };
   replace(system, h("h2", {}, "System"), parts.facts,
     h("div", { class: "columns" },
-      h("div", {}, h("h3", {}, "Actors"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Class"), h("th", {}, "State"), h("th", { class: "number" }, "How many"))), parts.classes)),
+      h("div", {}, h("h3", {}, "Actors"), parts.table = h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Class"), h("th", {}, "State"), h("th", { class: "number" }, "How many"))), parts.classes), parts.idle),
       h("div", {}, h("h3", {}, "Deepest mailboxes"), parts.deepest, parts.nothing)));
   replace(root, h("h1", {}, "Now"), problem, h("div", { class: "tiles" }, Object.values(tiles).map((one) => one.element)),
     h("div", { class: "columns wide" }, LISTS.map(([name, title]) => h("section", { class: "card" }, h("h2", {}, title), lists[name].list, lists[name].nothing))), errorsCard, system);
@@ -79,6 +79,8 @@ export function open(root) {
     keyed(parts.classes, found.by_class_and_state, ([one, state]) => `${one} ${state}`,
       ([one, state]) => h("tr", {}, h("td", {}, one), h("td", {}, state), h("td", { class: "number" })), (element, [, , number]) => text(element.lastChild, count(number)));
     keyed(parts.deepest, found.deepest, ([path]) => path, ([path]) => h("li", {}, h("span", { class: "grow id" }, path), h("b", {})), (element, [, depth]) => text(element.lastChild, count(depth)));
+    parts.idle.hidden = found.actors > 0;
+    parts.table.hidden = found.actors === 0;
     parts.nothing.hidden = found.deepest.length > 0;
   }
 

@@ -9,6 +9,7 @@ import { Timeline } from "./timeline.js";
 import { Transcript } from "./transcript.js";
 import { Tree } from "./tree.js";
 
+const LATEST = 5000;  // events of a long run that are looked at first
 const VIEWS = [["said", "Transcript"], ["events", "Events"], ["timeline", "Timeline"], ["values", "Values"], ["steps", "Steps"]];
 
 export function open(root, { id, query }) {
@@ -50,8 +51,28 @@ class RunPage {
     this.timeline = new Timeline(this.info.started);
     this.build();
     this.show(this.info);
+    await this.loadAsked();
     this.stopping.push(every(2000, () => this.look(), (error) => this.trouble(error.message)));
+    this.seq = Math.max(0, this.info.steps - LATEST);
+    this.events.beginsAfter(this.seq, () => {
+      this.seq = 0;
+      this.events.clear();
+      this.transcript.clear();
+      this.events.beginsAfter(0);
+      this.timeline = new Timeline(this.info.started);
+      this.watch();
+    });
     this.watch();
+  }
+
+  // What it was begun with. Nothing is said where that is not kept.
+  async loadAsked() {
+    try {
+      const asked = await get("run/asked", { id: this.id });
+      for (const message of asked) this.transcript.said(message.role, message.text);
+    } catch (error) {
+      if (error.status !== 404 && error.status !== 422) this.trouble(error.message);
+    }
   }
 
   close() {
@@ -122,7 +143,7 @@ class RunPage {
     try {
       const [saves, notes] = await Promise.all([get("run/saves", { id: this.id }), get("run/answers", { id: this.id })]);
       this.savesCard.hidden = !saves.length;
-      replace(this.saves, saves.map((save, position) => h("li", {}, h("span", { class: "id grow" }, save.id), h("span", { class: "quiet" }, save.answered ? "answered" : position ? "" : "the last"),
+      replace(this.saves, saves.map((save, position) => h("li", {}, h("span", { class: "id grow", title: save.id }, `@${save.number}`), h("span", { class: "quiet" }, save.answered ? "answered" : position ? "" : "the last"),
         this.info.can_go_on ? h("button", { type: "button", title: "go on from here; if it was answered before, as a branch with an id of its own", onclick: (event) => this.act("resume", "resume", { save: save.id }, event.currentTarget) }, "Resume") : null)));
       this.whoCard.hidden = !notes.length;
       replace(this.who, answered(notes));

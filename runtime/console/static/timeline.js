@@ -5,7 +5,27 @@ import { clock, empty, line, short, span } from "./forms.js";
 
 const LANE = 30;
 const LEFT = 150;
-const MOST = 1500;
+const MOST = 4000;
+
+// What would be drawn upon one another is drawn once.
+function merged(parts, x) {
+  const last = new Map();
+  const found = [];
+  for (const part of parts) {
+    const key = `${part.agent} ${part.kind}`;
+    const before = last.get(key);
+    if (before && x(part.from) - x(before.to) < 1 && x(part.to) - x(before.to) < 2) {
+      before.to = Math.max(before.to, part.to);
+      before.number++;
+      before.words = `${before.number} of them`;
+    } else {
+      const shown = { ...part, number: 1 };
+      last.set(key, shown);
+      found.push(shown);
+    }
+  }
+  return found;
+}
 
 // The stretches of time that the events tell of: a model's reply begins with what came before it in its agent, a tool's result with its call.
 export class Timeline {
@@ -37,12 +57,14 @@ export class Timeline {
       this.last.clear();
       this.to = at;
       this.waits = null;
-      if (event.message?.role !== "tool") this.last.set(event.agent, at);
     }
     const before = this.last.get(event.agent) ?? this.to;
     const words = short(line(event), 200);
     if (event.message?.role === "tool") {
-      this.parts.push({ kind: "tool", agent: event.agent, from: this.calls.get(event.message.tool_call_id) ?? before, to: at, words });
+      const called = this.calls.get(event.message.tool_call_id) ?? before;
+      // A call that was made after an answer began when that came, which no event says.
+      const waited = this.parts.findLast((part) => part.kind === "wait");
+      this.parts.push({ kind: "tool", agent: event.agent, from: waited && waited.from >= called ? waited.to : called, to: at, words });
       this.calls.delete(event.message.tool_call_id);
     } else if (event.error) this.parts.push({ kind: "error", agent: event.agent, from: at, to: at, words });
     else if (event.action?.type === "interrupted") {
@@ -71,7 +93,7 @@ export class Timeline {
       picture.append(s("line", { x1: x(at), x2: x(at), y1: 22, y2: height, class: "grid" }), s("text", { x: x(at), y: 14, class: "mark", "text-anchor": mark === 4 ? "end" : mark ? "middle" : "start" }, mark ? `+${span(at - from)}` : clock(at)));
     }
     for (const [agent, lane] of this.lanes) picture.append(s("text", { x: 4, y: 28 + lane * LANE + 15, class: "lane" }, short(agent, 19)));
-    for (const part of parts) {
+    for (const part of merged(parts, x)) {
       const top = part.agent === null ? 22 : 28 + this.lanes.get(part.agent) * LANE;
       const tall = part.agent === null ? height - 22 : 20;
       picture.append(s("rect", { x: x(part.from), y: top, width: Math.max(3, x(part.to) - x(part.from)), height: tall, rx: 3, class: `part ${part.kind}` }, s("title", {}, `${part.agent ?? ""} ${part.kind}, ${span(part.to - part.from)}: ${part.words}`)));

@@ -3,7 +3,9 @@
 import { h, text } from "./dom.js";
 import { pretty, short } from "./forms.js";
 
-const MOST = 400;
+const MOST = 300;
+const FAST = 100;  // events in a second: more cannot be read, and are not all shown
+const AT_ONCE = 25;
 
 export class Transcript {
   constructor() {
@@ -16,25 +18,54 @@ export class Transcript {
     this.speaker = null;
     this.waiting = [];
     this.frame = 0;
+    this.second = 0;  // of which it is counted what comes
+    this.coming = 0;
+    this.isFast = false;
   }
 
   // Many events may come at once: they are shown with the next frame. What would be pushed out again at once is not made.
   push(events) {
+    this.measure(events);
     for (const event of events) this.waiting.push(event);
-    if (!this.frame) this.frame = requestAnimationFrame(() => this.render());
+    this.later();
+  }
+
+  later() {
+    if (this.frame) return;
+    this.frame = this.isFast ? setTimeout(() => requestAnimationFrame(() => this.render()), 250) : requestAnimationFrame(() => this.render());
+  }
+
+  // Whether more happens now than can be read. What happened before does not count.
+  measure(events) {
+    const now = Date.now() / 1000;
+    const second = Math.floor(now);
+    if (second !== this.second) {
+      this.isFast = second === this.second + 1 && this.coming > FAST;
+      this.second = second;
+      this.coming = 0;
+    }
+    for (const event of events) if (event.kind !== "delta" && event.timestamp > now - 5) this.coming++;
+    if (this.coming > FAST) this.isFast = true;
   }
 
   render() {
     this.frame = 0;
     const begun = performance.now();
-    if (this.waiting.length > 3 * MOST) {
+    if (this.waiting.length > MOST) {
       this.left += this.waiting.length - MOST;
       this.waiting = this.waiting.slice(-MOST);
       this.growing.clear();
     }
+    if (this.isFast && this.waiting.length > AT_ONCE) {
+      const skipped = this.waiting.length - AT_ONCE;
+      this.waiting.splice(0, skipped);
+      this.growing.clear();
+      this.speaker = null;
+      this.list.append(h("p", { class: "line" }, `… ${skipped.toLocaleString("en")} more, in the events`));
+    }
     const follows = this.isAtEnd();
     let done = 0;
-    while (done < this.waiting.length && (done % 16 || performance.now() - begun < 8)) this.add(this.waiting[done++]);
+    while (done < this.waiting.length && (done % 8 || performance.now() - begun < 5)) this.add(this.waiting[done++]);
     this.waiting.splice(0, done);
     while (this.list.children.length > MOST) {
       this.list.firstElementChild.remove();
@@ -43,7 +74,7 @@ export class Transcript {
     this.note.hidden = this.left === 0;
     text(this.note, `${this.left.toLocaleString("en")} earlier ones are not shown here: see the events.`);
     if (follows) this.toEnd();
-    if (this.waiting.length) this.frame = requestAnimationFrame(() => this.render());
+    if (this.waiting.length) this.later();
   }
 
   isAtEnd() {
@@ -123,7 +154,10 @@ export class Transcript {
     this.growing.delete(event.invocation_id);
     if (bubble) bubble.element.classList.remove("growing");
     else if (message.text || message.reasoning || message.refusal) bubble = this.bubble(event, message.role);
-    if (bubble) {
+    if (bubble && !message.text && !message.refusal && !message.reasoning && !message.parts) {
+      bubble.element.remove();
+      this.speaker = null;
+    } else if (bubble) {
       text(bubble.words, message.text || message.refusal || "");
       if (message.reasoning && !bubble.thought) bubble.words.before(h("details", { class: "thought" }, h("summary", {}, "thinks"), h("p", {}, message.reasoning)));
       for (const part of message.parts ?? []) {
@@ -157,7 +191,7 @@ export class Transcript {
 
   action(event, action) {
     if (action.type === "transfer") this.line(event, "action", `hands over to ${action.agent}`);
-    else if (action.type === "interrupted") this.line(event, "waits", `waits: ${(action.contexts ?? []).map((one) => one.info?.tool_name ?? (typeof one.info === "string" ? one.info : one.address.at(-1)?.name)).join(", ")}`);
+    else if (action.type === "interrupted") this.line(event, "asks", `waits: ${(action.contexts ?? []).map((one) => one.info?.tool_name ?? (typeof one.info === "string" ? one.info : one.address.at(-1)?.name)).join(", ")}`);
     else if (action.type !== "exit" || !event.message) this.line(event, "action", action.type === "custom" ? pretty(action.value) : action.type.replace("_", " "));
   }
 
