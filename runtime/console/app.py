@@ -77,6 +77,7 @@ def console_app(runner: Runner, *, auth: Auth, only_loopback: bool = False) -> C
 
 
 def _made(runner: Runner, auth: Auth, *, only_loopback: bool) -> ConsoleApp:
+    from starlette.middleware.exceptions import ExceptionMiddleware  # noqa: PLC0415 -- an extra
     from starlette.routing import Mount, Route, Router  # noqa: PLC0415 -- an extra
 
     from .acting import Acting  # noqa: PLC0415 -- these import the extra
@@ -89,4 +90,4 @@ def _made(runner: Runner, auth: Auth, *, only_loopback: bool) -> ConsoleApp:
     desk = Desk(runner)
     routes: list[Any] = [*Looking(desk).routes(), *Acting(desk).routes(), *Talking(desk).routes()]
     router = Router([*routes, Mount("/static", static_files()), Route("/", page)], redirect_slashes=True)
-    return ConsoleApp(Gate(router, auth, only_loopback=only_loopback), desk)
+    return ConsoleApp(Gate(ExceptionMiddleware(router), auth, only_loopback=only_loopback), desk)

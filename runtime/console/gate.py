@@ -69,7 +69,7 @@ def make_check(auth: object) -> Auth:
     if isinstance(auth, str) and auth.strip() and auth.isprintable():
         return auth
     if callable(auth) and not isinstance(auth, type):
-        return auth  # type: ignore[no-any-return]  # what it takes and returns is said above
+        return auth
     msg = (
         f"console_app(auth={'...' if isinstance(auth, str) else repr(auth)[:80]}): say who may use the console, which shows and changes all runs: give a "
         "token (a text that cannot be guessed: secrets.token_urlsafe()), or a function of the request that returns the name of who asks, or None."
