@@ -102,6 +102,8 @@ class Page:
         self._loaded = asyncio.Event()
         self.problems = []
         self.asked = []
+        self._trace = []
+        self._traced = asyncio.Event()
         self._reading = asyncio.ensure_future(self._read())
 
     async def _read(self):
@@ -119,6 +121,10 @@ class Page:
             self.problems.append(about["exceptionDetails"].get("exception", {}).get("description") or about["exceptionDetails"]["text"])
         elif method == "Log.entryAdded" and about["entry"]["level"] == "error":
             self.problems.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
+        elif method == "Tracing.dataCollected":
+            self._trace += about["value"]
+        elif method == "Tracing.tracingComplete":
+            self._traced.set()
         elif method == "Network.requestWillBeSent":
             self.asked.append(about["request"]["url"])
 
@@ -190,6 +196,19 @@ class Page:
         """Press a key."""
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text if text is not None else key} if len(key) == 1 or text else {}))
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def traced(self, work):
+        """Do that, and return for how many seconds of the processor each task of the page's thread took meanwhile: of other work of the machine it knows nothing."""
+        self._trace.clear()
+        self._traced.clear()
+        await self.call("Tracing.start", traceConfig={"includedCategories": ["toplevel"], "excludedCategories": ["*"]}, transferMode="ReportEvents")
+        await work()
+        await self.call("Tracing.end")
+        async with asyncio.timeout(PATIENCE):
+            await self._traced.wait()
+        names = {(one["pid"], one["tid"]): one["args"].get("name") for one in self._trace if one["name"] == "thread_name"}
+        tasks = (one for one in self._trace if one["name"].endswith("RunTask") and one["ph"] == "X" and names.get((one["pid"], one["tid"])) == "CrRendererMain")
+        return [one.get("tdur", 0) / 1e6 for one in tasks]
 
     async def text(self, selector="body"):
         return await self.js(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")

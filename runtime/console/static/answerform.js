@@ -69,7 +69,7 @@ export function answerCard(run, context, done, { withRun = true, canGoOn = true 
 // What was answered, and by whom.
 export function answered(notes) {
   return notes.map((note) => h("li", { class: note.refused ? "refused" : "" },
-    h("b", {}, note.by || "someone"), ` ${{ approve: "approved", deny: "denied", text: "answered", json: "answered" }[note.kind] ?? note.kind} `, h("span", {}, note.asks), note.answer ? h("q", {}, note.answer) : null,
+    h("b", {}, note.by || "someone"), ` ${{ approve: "approved", "approve with other arguments": "approved with other arguments", deny: "denied", text: "answered", json: "answered" }[note.kind] ?? note.kind} `, h("span", {}, note.asks), note.answer ? h("q", {}, note.answer) : null,
     " ", h("time", { class: "quiet" }, ago(note.at)), note.refused ? h("small", { class: "error" }, ` refused: ${note.refused}`) : null));
 }
 
