@@ -217,6 +217,7 @@ __all__ = [
     "Terminated",
     "TextPart",
     "ThreadActor",
+    "Timeline",
     "TimerHandle",
     "Timers",
     "ToolCall",
@@ -246,14 +247,15 @@ __all__ = [
     "register_type",
     "sse",
     "summarize",
+    "timeline",
 ]
 
 __version__: str
 
 if _typing.TYPE_CHECKING:
-    from .observe import EVENT_SCHEMA, Graph, event_json, graph, sse
+    from .observe import EVENT_SCHEMA, Graph, Timeline, event_json, graph, sse, timeline
 else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"))
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "event_json", "graph", "sse", "timeline"))
 
     def __getattr__(name: str) -> object:
         """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""

@@ -52,7 +52,12 @@ ORDER = {
     },
 }
 # What is imported upwards when it is called, and not before: a method that makes something of a higher room for its caller.
-LAZY = {("actors.agent", "actors.handoffs.agent_tool"), ("runtime.actor.current", "runtime.system.threaded")}
+LAZY = {
+    ("actors.agent", "actors.handoffs.agent_tool"),
+    ("runtime.actor.current", "runtime.system.threaded"),
+    ("runtime.data.run_result", "runtime.observe.result_html"),
+    ("runtime.run.kept_runs", "runtime.observe.timeline"),
+}
 MOST_FILES = 21
 NAMED_BY_OTHERS = {"actors/agents_sdk"}  # its modules are those that programs of OpenAI's SDK import
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))

@@ -50,7 +50,7 @@ class Desk:
 
     def system(self) -> ActorSystem:
         """The system that is looked at: that in which a run would live which was begun here."""
-        return self.runner.system_here()
+        return self.runner.choose_system()
 
     @property
     def has_definition(self) -> bool:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from ..data.chat import Message
     from ..data.events import AgentEvent
     from ..data.interrupt import InterruptContext
+    from ..observe.timeline import Timeline
 
-__all__ = ["bounded", "context_json", "event_for_page", "message_json", "run_json", "stats_json"]
+__all__ = ["bounded", "context_json", "event_for_page", "message_json", "run_json", "stats_json", "timeline_json"]
 
 _LONGEST_TEXT: Final = 50_000
 _LONGEST_LIST: Final = 1_000
 _DEEPEST: Final = 20
+_MOST_PARTS: Final = 4_000
 
 
 def bounded(value: Json, depth: int = 0) -> Json:
@@ -130,4 +132,25 @@ def stats_json(stats: SystemStats) -> dict[str, Json]:
         "slowest_handler": None if slowest is None else {"actor": slowest.actor, "handler": slowest.handler, "seconds": slowest.seconds},
         "worker_threads": stats.worker_threads,
         "waiting_calls": stats.waiting_calls,
+    }
+
+
+def timeline_json(picture: Timeline) -> dict[str, Json]:
+    """A run over time, the latest parts of it. Times are seconds since 1970."""
+    spans = sorted(((span, number) for number, row in enumerate(picture.rows) for span in row.spans), key=lambda pair: pair[0].start)
+    parts = [(part.start, number, part) for span, number in spans for part in span.parts]
+    parts.sort(key=lambda found: found[0])
+    told: list[Json] = [
+        {"row": number, "kind": "error" if part.failed else part.kind, "name": part.name[:200], "note": part.note[:300], "from": part.start, "to": part.end}
+        for _, number, part in parts[-_MOST_PARTS:]
+    ]
+    at_work: list[Json] = [{"row": number, "from": span.start, "to": span.end, "failed": span.failed} for span, number in spans[-_MOST_PARTS:]]
+    return {
+        "start": picture.start,
+        "end": picture.end,
+        "summary": list(picture.summary()),
+        "rows": [{"name": row.name[:200], "depth": row.depth} for row in picture.rows],
+        "spans": at_work,
+        "parts": told,
+        "bands": [{"kind": band.kind, "from": band.start, "to": band.end, "text": band.text[:300]} for band in picture.bands[-1_000:]],
     }

@@ -81,8 +81,8 @@ class KeptSteps:
             "answered": await self._access.get(answered_key(self._info.id, number)) is not None,
         }
 
-    async def asked(self) -> tuple[Message, ...]:
-        """The messages with which it was begun."""
+    async def asked(self) -> tuple[tuple[Message, ...], int]:
+        """The messages with which it was begun, and how many of them were said before, in its session."""
         records = await self._access.read(journal_key(self._info.id))
         image = (await _added_up(records[:1])) if records else (await self._head()).get("image")
         found = image.get("input") if isinstance(image, dict) else None
@@ -90,7 +90,8 @@ class KeptSteps:
         if not messages or not all(isinstance(message, Message) for message in messages):
             msg = f"what run {self._info.id!r:.200} was asked is not kept: its steps were not recorded, or it has ended."
             raise CheckpointNotFound(msg, run=self._info.id)
-        return tuple(messages)
+        new = image.get("fresh") if isinstance(image, dict) else None
+        return tuple(messages), max(0, len(messages) - new) if type(new) is int and new > 0 else 0
 
     async def _head(self) -> dict[str, Any]:
         data = await self._access.get(self._info.checkpoint_id)

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from ..errors import UsageError
 from ..observe.event_json import Json, plain
 from .gate import CALLER
-from .json_forms import bounded, message_json, run_json
+from .json_forms import bounded, message_json, run_json, timeline_json
 from .requests import answered, integer_of, json_answer, text_of_query
 from .run_list import STATUSES, Wanted
 
@@ -54,6 +54,7 @@ class Looking:
             "run/saves": self.saves,
             "run/answers": self.answers,
             "run/asked": self.asked,
+            "run/timeline": self.timeline,
             "pending": self.pending,
             "sessions": self.sessions,
             "session": self.session,
@@ -115,8 +116,13 @@ class Looking:
 
     async def asked(self, request: Request) -> Response:
         """What the run was begun with."""
-        found = await self._desk.steps_of(await run_of(self._desk, request)).asked()
-        return json_answer([message_json(message) for message in found])
+        found, before = await self._desk.steps_of(await run_of(self._desk, request)).asked()
+        return json_answer({"messages": [message_json(message) for message in found[-_MOST:]], "before": max(0, before - max(0, len(found) - _MOST))})
+
+    async def timeline(self, request: Request) -> Response:
+        """Who ran when, as the store knows it: with what was waited for, and what was lost between two processes."""
+        info = await run_of(self._desk, request)
+        return json_answer(timeline_json(await self._desk.looking_at(info).timeline(info.id)))
 
     async def pending(self, request: Request) -> Response:
         """What waits for an answer, the newest first."""

@@ -58,7 +58,7 @@ class Talking:
         """Run with other instructions, this once: with messages, or with what another run was asked."""
         body = await body_of(request)
         again = text_of_body(body, "again", default="")
-        messages = await self._desk.steps_of(await self._desk.list.one(again)).asked() if again else _messages(body)
+        messages = (await self._desk.steps_of(await self._desk.list.one(again)).asked())[0] if again else _messages(body)
         runner, keeps = self._desk.playing(), self._desk.keeps_runs
         run = runner.run(messages, streaming=True, detached=keeps, options=_instructions(body, self._desk.agents()), labels={LABEL: "try"} if keeps else None)
         return self._stream(run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..data.run_info import RunInfo
@@ -19,11 +20,13 @@ from ..durability.store_access import StoreAccess
 from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import RunQuery
 from ..system.loop_door import LoopDoor
+from ..system.system import ActorSystem
 from .forgetting import forget_run
+from .kept_life import KeptLife, read_life
 from .run_factory import RunFactory
 
 if TYPE_CHECKING:
-    from ..system.system import ActorSystem
+    from ..observe.timeline import Timeline
 
 __all__ = ["KeptRuns"]
 
@@ -92,6 +95,21 @@ class KeptRuns:
             raise CheckpointNotFound(msg, run=run_id)
         return read_entry(entry)
 
+    async def life(self, run_id: str) -> KeptLife:
+        """All that the store has of a run, of whichever agent: its events, when it was at rest, and how it has ended. For those who show it."""
+        access = self._fenced("life()")
+        return await LoopDoor(self._factory.choose_system(), "life()").call(partial(read_life, access, run_id))
+
+    async def timeline(self, run_id: str) -> Timeline:
+        """A picture over time of a run in the store: what each process did of it, when it waited, and what was lost between them."""
+        from ..observe.timeline import timeline_of  # noqa: PLC0415 -- a higher room, which makes this of it
+
+        return timeline_of(await self.life(run_id), self._factory.tree)
+
+    def choose_system(self) -> ActorSystem:
+        """The system in which a run would live that is started here."""
+        return self._factory.choose_system()
+
     async def pending(self) -> list[RunInfo]:
         """All runs in the store that wait for an answer, the newest first: `waiting` says for what, and `updated` since when."""
         found: list[RunInfo] = []
@@ -124,10 +142,6 @@ class KeptRuns:
     async def stuck(self) -> list[UnfinishedRun]:
         """The runs of this agent that were set aside, because each has ended its process too often."""
         return await stuck_runs(self._fenced("stuck()"), self._factory.tree.name)
-
-    def system_here(self) -> ActorSystem:
-        """The system in which a run lives that is begun in this place: that of the Runner, or one of its own on the running loop."""
-        return self._factory.choose_system()
 
     def _fenced(self, call: str) -> StoreAccess:
         if self._access is None:

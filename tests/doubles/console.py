@@ -1,5 +1,6 @@
 """A console that is asked as its page asks it, without a server between."""
 
+import asyncio
 import json
 
 import httpx
@@ -36,6 +37,7 @@ class Asking:
 
     def __init__(self, runner, auth=TOKEN, **options):
         self.app = console_app(runner, auth=auth, **options)
+        self.waits = runner.system is None
 
     async def __aenter__(self):
         headers = {"Authorization": f"Bearer {TOKEN}", "Origin": ORIGIN}
@@ -45,6 +47,8 @@ class Asking:
     async def __aexit__(self, *_):
         await self.client.aclose()
         await self.app.aclose()
+        while self.waits and asyncio.all_tasks() - {asyncio.current_task()}:  # a system of the Runner's own ends when its runs have
+            await asyncio.sleep(0)
 
     async def get(self, path, status=200, /, **parameters):
         answer = await self.client.get(f"/api/{path}", params=parameters)

@@ -18,7 +18,7 @@ function tile(label, href) {
 }
 
 const row = (run) => h("li", { data: { row: "" } },
-  runLink(run.id), h("span", { class: "agent" }, run.agent), run.session_id ? sessionLink(run.session_id) : h("span", {}), h("span", { class: "quiet grow" }), h("time", { class: "quiet" }));
+  runLink(run.id, short(run.id, 14)), h("span", { class: "agent" }, run.agent), run.session_id ? sessionLink(run.session_id) : h("span", {}), h("span", { class: "quiet grow" }), h("time", { class: "quiet" }));
 
 function update(element, run) {
   const waits = run.waiting.map((one) => one.info?.tool_name ?? one.address.at(-1) ?? "").join(", ");
@@ -58,7 +58,7 @@ export function open(root) {
       tiles.failed.set(recent.begun ? `${(100 * recent.failed / recent.begun).toFixed(1)} %` : "–", `${count(recent.failed)} of these`, recent.failed ? "bad" : "");
       tiles.tokens.set(count(recent.input_tokens + recent.output_tokens), `${count(recent.input_tokens)} in, ${count(recent.output_tokens)} out`);
       errorsCard.hidden = !recent.errors.length;
-      keyed(errors, recent.errors, (one) => one.id, (one) => h("li", { data: { row: "" } }, runLink(one.id), h("span", { class: "agent" }, one.agent), h("span", { class: "grow error" }, one.error)));
+      keyed(errors, recent.errors, (one) => one.id, (one) => h("li", { data: { row: "" } }, runLink(one.id, short(one.id, 14)), h("span", { class: "agent" }, one.agent), h("span", { class: "grow error" }, one.error)));
     }
     for (const [name] of LISTS) {
       keyed(lists[name].list, found[name], (run) => run.id, row, update);

@@ -69,7 +69,8 @@ class RunPage {
   async loadAsked() {
     try {
       const asked = await get("run/asked", { id: this.id });
-      for (const message of asked) this.transcript.said(message.role, message.text);
+      if (asked.before) this.transcript.push([{ kind: "custom", agent: "", custom_output: `${count(asked.before)} messages were said before, in its session` }]);
+      for (const message of asked.messages.slice(asked.before)) this.transcript.said(message.role, message.text);
     } catch (error) {
       if (error.status !== 404 && error.status !== 422) this.trouble(error.message);
     }
@@ -135,7 +136,7 @@ class RunPage {
     this.problem.hidden = true;
     this.show(info);
     if (info.status === "running" && before !== "running") this.watch();
-    if (this.view === "timeline") this.timeline.draw(info.status === "running" ? Date.now() / 1000 : undefined);
+    if (this.view === "timeline" && (info.status === "running" || before === "running")) await this.drawTimeline();
     if (this.view === "steps" && info.status === "running") await this.moreSteps();
   }
 
@@ -181,9 +182,23 @@ class RunPage {
     replace(this.panel, element);
     if (view === "events") this.events.later();
     if (view === "said") this.transcript.toEnd();
-    if (view === "timeline") this.timeline.draw(this.info.status === "running" ? Date.now() / 1000 : undefined);
+    if (view === "timeline") attempt(null, () => this.drawTimeline());
     if (view === "values") attempt(null, () => this.loadValues());
     if (view === "steps") attempt(null, () => this.loadSteps());
+  }
+
+  // While it runs, by what the page sees; once it rests, by what the store knows, which takes reading all of it.
+  async drawTimeline() {
+    if (this.info.status === "running") {
+      this.timeline.draw(Date.now() / 1000);
+      return;
+    }
+    try {
+      this.timeline.drawKept(await get("run/timeline", { id: this.id }));
+    } catch (error) {
+      if (error.status !== 404 && error.status !== 422) throw error;
+      this.timeline.draw();  // its steps are not kept
+    }
   }
 
   async loadValues() {

@@ -6,13 +6,14 @@ import { clock, empty, line, short, span } from "./forms.js";
 const LANE = 30;
 const LEFT = 150;
 const MOST = 4000;
+const BANDS = { waits: "waited for an answer", lost: "its process was lost", rests: "rested" };
 
 // What would be drawn upon one another is drawn once.
 function merged(parts, x) {
   const last = new Map();
   const found = [];
   for (const part of parts) {
-    const key = `${part.agent} ${part.kind}`;
+    const key = `${part.row} ${part.kind}`;
     const before = last.get(key);
     if (before && x(part.from) - x(before.to) < 1 && x(part.to) - x(before.to) < 2) {
       before.to = Math.max(before.to, part.to);
@@ -53,7 +54,7 @@ export class Timeline {
     const at = event.timestamp;
     if (!this.lanes.has(event.agent)) this.lanes.set(event.agent, this.lanes.size);
     if (this.waits !== null) {
-      this.parts.push({ kind: "wait", agent: null, from: this.waits, to: at, words: "waited for an answer" });
+      this.parts.push({ kind: "waits", agent: null, from: this.waits, to: at, words: "waited for an answer" });
       this.last.clear();
       this.to = at;
       this.waits = null;
@@ -63,7 +64,7 @@ export class Timeline {
     if (event.message?.role === "tool") {
       const called = this.calls.get(event.message.tool_call_id) ?? before;
       // A call that was made after an answer began when that came, which no event says.
-      const waited = this.parts.findLast((part) => part.kind === "wait");
+      const waited = this.parts.findLast((part) => part.kind === "waits");
       this.parts.push({ kind: "tool", agent: event.agent, from: waited && waited.from >= called ? waited.to : called, to: at, words });
       this.calls.delete(event.message.tool_call_id);
     } else if (event.error) this.parts.push({ kind: "error", agent: event.agent, from: at, to: at, words });
@@ -76,6 +77,7 @@ export class Timeline {
     this.to = Math.max(this.to, at);
   }
 
+  // What has happened so far, as far as this page has seen it.
   draw(now) {
     if (!this.parts.length) {
       replace(this.element, empty("Nothing has happened yet."));
@@ -83,22 +85,38 @@ export class Timeline {
     }
     const parts = this.parts.slice(-MOST);
     const from = Math.min(this.from, ...parts.map((part) => part.from));
-    const until = Math.max(this.to, now ?? 0, from + 0.001);
+    this.put([...this.lanes.keys()].map((name) => ({ name, depth: 0 })), parts.map((part) => ({ ...part, row: part.agent === null ? null : this.lanes.get(part.agent) })), from, Math.max(this.to, now ?? 0), []);
+  }
+
+  // What the store knows of it, which is more: what was lost between two processes, and when an answer came.
+  drawKept(found) {
+    const parts = [
+      ...found.bands.map((band) => ({ kind: band.kind, row: null, from: band.from, to: band.to, words: `${BANDS[band.kind]} ${band.text}` })),
+      ...found.spans.map((one) => ({ kind: "span", row: one.row, from: one.from, to: one.to, words: "" })),
+      ...found.parts.map((part) => ({ kind: part.kind, row: part.row, from: part.from, to: part.to, words: `${part.name} ${part.note}` })),
+    ];
+    this.put(found.rows, parts, found.start, found.end, found.summary);
+  }
+
+  put(rows, parts, from, to, summary) {
+    const until = Math.max(to, from + 0.001);
     const wide = Math.max(480, this.element.clientWidth - 24);
     const x = (moment) => LEFT + (moment - from) / (until - from) * (wide - LEFT - 12);
-    const height = 34 + this.lanes.size * LANE;
+    const height = 34 + rows.length * LANE;
     const picture = s("svg", { width: wide, height, viewBox: `0 0 ${wide} ${height}`, role: "img", "aria-label": "Timeline" });
     for (let mark = 0; mark <= 4; mark++) {
       const at = from + mark / 4 * (until - from);
       picture.append(s("line", { x1: x(at), x2: x(at), y1: 22, y2: height, class: "grid" }), s("text", { x: x(at), y: 14, class: "mark", "text-anchor": mark === 4 ? "end" : mark ? "middle" : "start" }, mark ? `+${span(at - from)}` : clock(at)));
     }
-    for (const [agent, lane] of this.lanes) picture.append(s("text", { x: 4, y: 28 + lane * LANE + 15, class: "lane" }, short(agent, 19)));
+    rows.forEach((row, lane) => picture.append(s("text", { x: 4 + 10 * Math.min(row.depth, 5), y: 28 + lane * LANE + 15, class: "lane" }, short(row.name, 19 - row.depth))));
     for (const part of merged(parts, x)) {
-      const top = part.agent === null ? 22 : 28 + this.lanes.get(part.agent) * LANE;
-      const tall = part.agent === null ? height - 22 : 20;
-      picture.append(s("rect", { x: x(part.from), y: top, width: Math.max(3, x(part.to) - x(part.from)), height: tall, rx: 3, class: `part ${part.kind}` }, s("title", {}, `${part.agent ?? ""} ${part.kind}, ${span(part.to - part.from)}: ${part.words}`)));
+      const isBand = part.row === null;
+      const thin = part.kind === "span" ? 8 : 0;
+      picture.append(s("rect", { x: x(part.from), y: isBand ? 22 : 28 + part.row * LANE + thin, width: Math.max(thin ? 1 : 3, x(part.to) - x(part.from)), height: isBand ? height - 22 : 20 - 2 * thin, rx: 3, class: `part ${part.kind}` },
+        s("title", {}, `${rows[part.row]?.name ?? ""} ${BANDS[part.kind] ?? part.kind}, ${span(part.to - part.from)} ${part.words}`)));
     }
-    const legend = h("div", { class: "row wrap legend" }, [["model", "model"], ["tool", "tool"], ["wait", "waited for an answer"], ["error", "failed"]].map(([kind, words]) => h("span", {}, h("i", { class: `part ${kind}` }), words)));
-    replace(this.element, picture, legend);
+    const kinds = new Set(parts.map((part) => part.kind));
+    const legend = h("div", { class: "row wrap legend" }, Object.entries({ model: "model", tool: "tool", own: "its own work", ...BANDS, error: "failed" }).filter(([kind]) => kinds.has(kind)).map(([kind, words]) => h("span", {}, h("i", { class: `part ${kind}` }), words)));
+    replace(this.element, summary.length ? h("p", { class: "quiet" }, summary.join(" · ")) : null, picture, legend);
   }
 }

@@ -16,8 +16,8 @@ export class Tree {
         byId.set(shape.id, node);
         node.element.title = shape.description;
         text(node.type, shape.type);
-        node.tools.append(...shape.tools.map((tool) => h("span", { class: tool.needs_approval ? "tool asks" : "tool", title: tool.needs_approval ? "needs approval" : "" }, tool.name)),
-          ...shape.guardrails.map((name) => h("span", { class: "tool guards" }, name)));
+        node.tools.append(...shape.tools.map((tool) => h("span", { class: tool.needs_approval ? "chip asks" : "chip", title: tool.needs_approval ? "needs approval" : "" }, tool.name)),
+          ...shape.guardrails.map((name) => h("span", { class: "chip guards" }, name)));
       }
     }
   }

@@ -106,7 +106,7 @@ class TryPage {
   // A run that is there already, beside those that are tried.
   async lookAt(id) {
     const asked = await get("run/asked", { id });
-    const one = this.add(asked.map((message) => ({ role: message.role, text: message.text })), []);
+    const one = this.add(asked.messages.filter((message) => message.role !== "tool" && message.text).map((message) => ({ role: message.role, text: message.text })), []);
     one.body = { again: id };
     this.current = one;
     one.live.look(id);

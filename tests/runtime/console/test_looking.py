@@ -41,7 +41,7 @@ def test_a_run_is_shown_with_its_events_steps_values_and_what_it_was_asked(run):
     assert "hello" in str(steps["steps"])
     assert values == {"name": "Ada", "odd": [1, 2]}
     assert (saves, answers) == ([], [])
-    assert [message["text"] for message in asked] == ["how are you?"]
+    assert ([message["text"] for message in asked["messages"]], asked["before"]) == (["how are you?"], 0)
     assert [event["message"]["text"] for event in events_of(streamed)] == ["hello"]
     assert (streamed[0][2], streamed[-1][0], streamed[-1][1]["status"]) == (1, "end", "completed")
 
