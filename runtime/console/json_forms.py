@@ -141,8 +141,9 @@ def timeline_json(picture: Timeline) -> dict[str, Json]:
     parts = [(part.start, number, part) for span, number in spans for part in span.parts]
     parts.sort(key=lambda found: found[0])
     told: list[Json] = [
-        {"row": number, "kind": "error" if part.failed else part.kind, "name": part.name[:200], "note": part.note[:300], "from": part.start, "to": part.end}
+        {"row": number, "kind": "error" if part.failed else part.kind, "name": part.name[:200], "note": part.note[:300], "from": start, "to": end}
         for _, number, part in parts[-_MOST_PARTS:]
+        for start, end in picture.at_work(part.start, part.end)
     ]
     at_work: list[Json] = [{"row": number, "from": span.start, "to": span.end, "failed": span.failed} for span, number in spans[-_MOST_PARTS:]]
     return {

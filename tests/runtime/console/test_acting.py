@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.doubles.console import Asking, desk, refunding, runner_of
+from tests.doubles.left_runs import Counts, lose_all
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, MemoryStore, RunStatus, ScriptedModel, ToolCalls
 
@@ -63,7 +64,9 @@ def wish(context: ToolContext) -> str:
     return f"got {context.interrupt('which colour?')!r}"
 
 
-@pytest.mark.parametrize(("answer", "got"), [({"kind": "text", "value": "red"}, "'red'"), ({"kind": "json", "value": {"a": [1]}}, "{'a': [1]}"), ({"kind": "deny"}, "False")])
+@pytest.mark.parametrize(
+    ("answer", "got"), [({"kind": "text", "value": "red"}, "'red'"), ({"kind": "json", "value": {"a": [1]}}, "{'a': [1]}"), ({"kind": "deny"}, "False")]
+)
 def test_a_question_is_answered_in_text_or_json(run, answer, got):
     async def main():
         runner = runner_of(ChatModelAgent(name="Desk", model=ScriptedModel([ToolCalls("wish"), "ok"]), tools=[wish]))
@@ -203,14 +206,33 @@ def test_a_save_that_was_answered_is_resumed_as_a_branch(run):
     assert "no save of run 'r'" in other["error"]
 
 
-def test_a_run_that_is_not_stuck_has_no_retry(run):
-    async def main():
-        runner = runner_of(desk("hello"))
-        await runner.query("q", run_id="r")
-        async with Asking(runner) as ask:
-            return await ask.client.post("/api/run/retry", json={"id": "r"})
+def test_a_run_that_was_set_aside_gets_another_life_and_others_do_not(run):
+    class Noting(Counts):
+        async def run(self, input, context):
+            reached.set()
+            async for event in super().run(input, context):
+                yield event
 
-    assert run(main()).status_code in (404, 409, 422)
+    reached = asyncio.Event()
+
+    async def main():
+        store, agent = MemoryStore(), Noting(asyncio.Event())
+        async with ActorSystem() as system:
+            play = runner_of(agent, store, system=system).query("q", detached=True)
+            await reached.wait()
+            await lose_all(system, store)
+        agent.gate.set()
+        async with ActorSystem() as system, Asking(runner := runner_of(agent, store, system=system)) as ask:
+            assert await runner.recover(max_attempts=1) == []
+            stuck = (await ask.get("now"))["stuck"]
+            state = await ask.post("run/retry", id=play.id)
+            result = await ended(runner, play.id)
+            return play.id, stuck, state, result.status, await ask.post("run/retry", 409, id=play.id)
+
+    run_id, stuck, state, status, again = run(main())
+    assert [one["id"] for one in stuck] == [run_id]
+    assert (state["id"], status) == (run_id, RunStatus.COMPLETED)
+    assert "not set aside" in again["error"]
 
 
 def test_forgetting_a_run_removes_who_has_answered_too(run):
@@ -229,7 +251,9 @@ def test_forgetting_a_run_removes_who_has_answered_too(run):
     assert "no run 'r'" in again["error"]
 
 
-@pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b"[]", 400), (b'{"id": 7}', 400), (b"", 400), (b'{"id": "' + b"x" * 1_048_577 + b'"}', 413), (b"[" * 200_000, 400)])
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"{", 400), (b"[]", 400), (b'{"id": 7}', 400), (b"", 400), (b'{"id": "' + b"x" * 1_048_577 + b'"}', 413), (b"[" * 200_000, 400)]
+)
 def test_a_request_that_is_no_json_object_or_too_large_is_refused(run, body, status):
     async def main():
         async with Asking(runner_of(desk())) as ask:

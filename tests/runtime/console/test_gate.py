@@ -76,7 +76,9 @@ def test_only_its_own_page_changes_anything(run, headers, status):
 
 
 def test_a_token_in_the_header_is_no_page_and_needs_no_origin(run):
-    good, foreign = asked(run, [("POST", "/api/run/forget", {**JSON, **BEARER}, b"{}"), ("POST", "/api/run/forget", {**JSON, **BEARER, "Origin": "http://evil.test"}, b"{}")])
+    good, foreign = asked(
+        run, [("POST", "/api/run/forget", {**JSON, **BEARER}, b"{}"), ("POST", "/api/run/forget", {**JSON, **BEARER, "Origin": "http://evil.test"}, b"{}")]
+    )
     assert (good.status_code, foreign.status_code) == (400, 403)
 
 

@@ -136,7 +136,9 @@ def test_a_session_and_a_try_are_streamed_and_two_runs_stand_side_by_side(run):
                 await page.click("Same input again")
                 await page.until("document.querySelectorAll('#attempts .status.completed').length === 2")
                 await page.sees("Be rude. You said")
-                sides = await page.js("[...document.querySelectorAll('#attempts > section')].filter((one) => !one.hidden).map((one) => [one.querySelector('.transcript').innerText, one.getBoundingClientRect().x])")
+                sides = await page.js(
+                    "[...document.querySelectorAll('#attempts > section')].filter((one) => !one.hidden).map((one) => [one.querySelector('.transcript').innerText, one.getBoundingClientRect().x])"
+                )
                 foreign = [address for address in page.asked if not address.startswith("http://127.0.0.1:")]
                 return history, sides, foreign, runner.agent.instruction, page.problems
 
@@ -167,11 +169,22 @@ def test_a_message_that_is_a_script_is_shown_as_text(run):
             async with served(runner) as page:
                 await page.sees("<i>Hostile</i>")
                 seen = {}
-                for place in ("#/runs", "#/sessions", "#/run/r", "#/run/r?view=events", "#/run/r?view=values", "#/run/r?view=steps", "#/run/r?view=timeline", "#/session/" + "%3Cscript%3E"):
+                for place in (
+                    "#/runs",
+                    "#/sessions",
+                    "#/run/r",
+                    "#/run/r?view=events",
+                    "#/run/r?view=values",
+                    "#/run/r?view=steps",
+                    "#/run/r?view=timeline",
+                    "#/session/" + "%3Cscript%3E",
+                ):
                     await page.js(f"location.hash = '{place}'")
                     await page.until("!document.body.innerText.includes('Loading…') && document.querySelector('main h1, main .panel')")
                     if "session/" not in place:
-                        await page.until("document.querySelector('main').textContent.includes('<script>') || document.querySelector('main').textContent.includes('<i>Hostile')")
+                        await page.until(
+                            "document.querySelector('main').textContent.includes('<script>') || document.querySelector('main').textContent.includes('<i>Hostile')"
+                        )
                     seen[place] = await page.text("main")
                 broken = await page.js("[window.bad ?? null, document.querySelectorAll('main script, main img, main b > b, main i:not(.part)').length]")
                 refused = await page.js("(() => { try { document.body.innerHTML = '<p>x</p>'; return 'made'; } catch (error) { return error.name; } })()")
@@ -211,7 +224,9 @@ def test_a_run_that_says_a_thousand_things_a_second_is_followed_with_few_element
                 tasks = await page.traced(lambda: page.until("Number((document.querySelector('.node .count')?.textContent ?? '0').replace(',', '')) > 2000"))
                 said = await page.js("document.querySelectorAll('.said > *').length")
                 await page.click("Events", "[role=tablist]")
-                tasks += await page.traced(lambda: page.until("Number(document.querySelector('#event-count').textContent.replace(',', '').split(' ')[0]) > 3500"))
+                tasks += await page.traced(
+                    lambda: page.until("Number(document.querySelector('#event-count').textContent.replace(',', '').split(' ')[0]) > 3500")
+                )
                 rows = await page.js("document.querySelectorAll('.event').length")
                 await page.click("Cancel", "main .head")
                 await page.click("Cancel the run", "dialog")
@@ -234,7 +249,16 @@ def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(run, tmp_path):
             await runner.session("ada").query("I want a refund", run_id="a-run-with-a-rather-long-name-of-its-own")
             async with served(runner, phone=True, scheme="dark") as page:
                 wide, colours = {}, set()
-                for place in ("now", "runs", "answers", "sessions", "try", "run/a-run-with-a-rather-long-name-of-its-own", "run/a-run-with-a-rather-long-name-of-its-own?view=events", "session/ada"):
+                for place in (
+                    "now",
+                    "runs",
+                    "answers",
+                    "sessions",
+                    "try",
+                    "run/a-run-with-a-rather-long-name-of-its-own",
+                    "run/a-run-with-a-rather-long-name-of-its-own?view=events",
+                    "session/ada",
+                ):
                     await page.js(f"location.hash = '#/{place}'")
                     await page.until("document.querySelector('main h1') && !document.querySelector('main').innerText.includes('Loading…')")
                     wide[place] = await page.js("document.documentElement.scrollWidth")

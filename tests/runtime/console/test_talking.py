@@ -40,7 +40,7 @@ def test_a_message_to_a_session_is_streamed_and_becomes_part_of_it(run):
             return streamed, await runner.session("ada").history(), await ask.get("runs")
 
     streamed, history, runs = run(main())
-    assert [kind for kind, *_ in streamed][0] == "run"
+    assert streamed[0][0] == "run"
     events = events_of(streamed)
     assert "".join(event["delta"]["text"] for event in events if event["kind"] == "delta") == "Be kind.|hello you"
     assert len([event for event in events if event["kind"] == "delta"]) < len("Be kind.|hello you")  # pieces that come together go together
@@ -73,11 +73,7 @@ def test_the_same_input_again_is_what_the_other_run_was_asked(run):
 
     again, unknown = run(main())
     assert again["text"] == "|three"
-    assert runner_is_unknown(unknown)
-
-
-def runner_is_unknown(answer):
-    return "no run 'nothing'" in answer["error"]
+    assert "no run 'nothing'" in unknown["error"]
 
 
 def test_a_conversation_is_tried_as_messages(run):
@@ -176,7 +172,15 @@ def test_a_browser_that_goes_away_leaves_the_run_running(run):
                     told.set()
                     sent.append(message["body"])
 
-            scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": "/api/session/say", "raw_path": b"", "root_path": ""}
+            scope = {
+                "type": "http",
+                "asgi": {"version": "3.0"},
+                "http_version": "1.1",
+                "method": "POST",
+                "path": "/api/session/say",
+                "raw_path": b"",
+                "root_path": "",
+            }
             scope |= {"query_string": b"", "scheme": "http", "server": ("console.test", 80), "client": ("127.0.0.1", 1)}
             headers = {"host": "console.test", "authorization": "Bearer a-token-of-the-test", "content-type": "application/json"}
             scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -201,11 +205,11 @@ def test_instruction_options_are_for_the_agents_that_they_name(run):
     assert run(main()) == ("Be kind.|q", "Be brief, Ada.|q")
 
 
-def test_an_instruction_for_one_run_survives_its_process(run):
+def test_an_instruction_for_one_run_counts_for_its_resume(run):
     async def main():
         runner = runner_of(refunding())
-        result = await runner.query("q", options=InstructionOptions("Be quick."))
-        await runner.resume(result.run_id if hasattr(result, "run_id") else (await runner.runs())[0].id, data=True)
+        await runner.query("q", run_id="r", options=InstructionOptions("Be quick."))
+        await runner.resume("r", data=True)
         return [request.messages[0].text for request in runner.agent.model.requests]
 
     assert run(main()) == ["Be quick.", "Be quick."]
