@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["page", "static_files"]
 
 _FOLDER: Final = Path(__file__).parent / "static"
-_ASKED_AGAIN: Final = {"Cache-Control": "no-cache"}
 
 
 class _Files(StaticFiles):
@@ -27,7 +26,7 @@ class _Files(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
-        response.headers.update(_ASKED_AGAIN)
+        response.headers["Cache-Control"] = "no-cache"
         return response
 
 

@@ -1,6 +1,6 @@
-// All that waits for an answer, the one that waits longest first.
+// All that waits for an answer, the one that waits longest first; of very many, the latest 500 runs.
 
-import { h, keyed, replace, text } from "./dom.js";
+import { attempt, h, keyed, replace, text } from "./dom.js";
 import { every, get } from "./net.js";
 import { ago, count, empty } from "./forms.js";
 import { answerCard } from "./answerform.js";
@@ -10,16 +10,20 @@ export function open(root) {
   const nothing = empty("Nothing waits for an answer.");
   const number = h("span", { class: "quiet" });
   const problem = h("p", { class: "problem", hidden: true });
+  const more = h("button", { type: "button", hidden: true }, "More");
   let own = null;
-  replace(root, h("div", { class: "row" }, h("h1", { class: "grow" }, "To be answered"), number), problem, nothing, list);
+  let limit = 100;
+  replace(root, h("div", { class: "row" }, h("h1", { class: "grow" }, "To be answered"), number), problem, nothing, list, more);
+  more.addEventListener("click", () => attempt(more, () => { limit = Math.min(500, limit + 100); return load(); }));
 
   async function load() {
     own ??= (await get("agents")).agent;
-    const { runs, more } = await get("pending", { limit: 100 });
+    const { runs, more: hasMore } = await get("pending", { limit });
     problem.hidden = true;
     const items = runs.flatMap((run) => run.waiting.map((context) => ({ run, context }))).reverse();
+    more.hidden = !hasMore || limit >= 500;
     nothing.hidden = items.length > 0;
-    text(number, items.length ? `${count(items.length, more)} waiting` : "");
+    text(number, items.length ? `${count(items.length, hasMore)} waiting` : "");
     keyed(list, items, ({ run, context }) => `${run.id} ${context.id}`, ({ run, context }) => answerCard(run, context, load, { canGoOn: run.agent === own }),
       (element, { run }) => text(element.querySelector("header time"), ago(run.updated)));
   }

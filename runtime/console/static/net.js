@@ -45,22 +45,46 @@ export async function post(path, body, signal) {
   return checked(await asked(address(path), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal }));
 }
 
-// A run's events as they happen, from the last one on, over lost connections. `on` has a function for each kind: events, end, problem.
+// A run's events as they happen, behind number `after`, over lost connections. `on` has a function for each kind: events, end, problem.
+// A page that is not to be seen lets go of its stream, because a browser has only a few for each server, and goes on where it was.
 export function follow(runId, after, on) {
-  const source = new EventSource(address("run/events", { id: runId, after }));
-  source.addEventListener("events", (message) => on.events(JSON.parse(message.data)));
-  for (const kind of ["end", "problem"]) {
-    source.addEventListener(kind, (message) => {
-      source.close();
-      on[kind]?.(JSON.parse(message.data));
+  let source = null;
+  let last = after;
+  let isOver = false;
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  const over = () => {
+    isOver = true;
+    close();
+    document.removeEventListener("visibilitychange", seen);
+  };
+  const open = () => {
+    source = new EventSource(address("run/events", { id: runId, after: last }));
+    source.addEventListener("events", (message) => {
+      last = Math.max(last, Number(message.lastEventId) || 0);
+      on.events(JSON.parse(message.data));
     });
-  }
-  source.addEventListener("open", () => on.open?.());
-  source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) on.problem?.({ error: "The stream of this run cannot be opened." });
-    else on.lost?.();
-  });
-  return () => source.close();
+    for (const kind of ["end", "problem"]) {
+      source.addEventListener(kind, (message) => {
+        over();
+        on[kind]?.(JSON.parse(message.data));
+      });
+    }
+    source.addEventListener("error", (event) => {
+      if (event.target.readyState !== EventSource.CLOSED || isOver || event.target !== source) return;
+      over();
+      on.problem?.({ error: "The stream of this run cannot be opened." });
+    });
+  };
+  const seen = () => {
+    if (document.hidden) close();
+    else if (!source && !isOver) open();
+  };
+  document.addEventListener("visibilitychange", seen);
+  seen();
+  return over;
 }
 
 // The answer to a message is a stream of the same form.

@@ -4,6 +4,7 @@ import logging
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from tests.doubles.console import ORIGIN, TOKEN, Asking, desk, runner_of
 from understudy.runtime import Runner, UsageError
@@ -51,6 +52,21 @@ def test_the_cookie_is_no_token(run):
     value = page.headers["set-cookie"].split(";")[0].split("=", 1)[1]
     answers = asked(run, [("GET", f"/api/now?token={value}"), ("GET", "/api/now", {"Authorization": f"Bearer {value}"})])
     assert [answer.status_code for answer in answers] == [401, 401]
+
+
+def test_mounted_in_a_service_it_keeps_to_its_own_path(run):
+    async def main():
+        service = Starlette()
+        service.mount("/console", console_app(runner_of(desk()), auth=TOKEN))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url=ORIGIN) as client:
+            page = await client.get(f"/console?token={TOKEN}", follow_redirects=True)
+            paths = ["/console/api/now", "/console/static/app.js", "/console/static/nothing.js", "/console/nothing"]
+            return page, [(await client.get(path)).status_code for path in paths]
+
+    page, found = run(main())
+    assert str(page.url) == f"{ORIGIN}/console/?token={TOKEN}"
+    assert "Path=/console;" in page.headers["set-cookie"]
+    assert found == [200, 200, 404, 404]
 
 
 def test_programs_send_the_token_in_the_header_or_in_the_address(run):

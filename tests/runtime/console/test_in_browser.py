@@ -220,8 +220,9 @@ def test_a_run_that_says_a_thousand_things_a_second_is_followed_with_few_element
             running = runner.query("q", run_id="r", detached=True)
             async with served(runner) as page:
                 await page.js("location.hash = '#/run/r'")
-                await page.sees("Transcript")
-                tasks = await page.traced(lambda: page.until("Number((document.querySelector('.node .count')?.textContent ?? '0').replace(',', '')) > 2000"))
+                counted = "Number((document.querySelector('.node .count')?.textContent ?? '0').replace(',', ''))"
+                await page.until(f"{counted} > 500")
+                tasks = await page.traced(lambda: page.until(f"{counted} > 2500"))
                 said = await page.js("document.querySelectorAll('.said > *').length")
                 await page.click("Events", "[role=tablist]")
                 tasks += await page.traced(
