@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from .desk import Desk
+    from .event_feed import Feeds
     from .gate import Auth
 
 __all__ = ["ConsoleApp", "console_app", "need_extra"]
@@ -48,6 +49,11 @@ class ConsoleApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gate(scope, receive, send)
+
+    @property
+    def feeds(self) -> Feeds:
+        """The streams that are open."""
+        return self._desk.feeds
 
     def close_streams(self) -> None:
         """End what pages are looking at, so that a server need not wait for them. On the loop."""

@@ -47,6 +47,7 @@ class Desk:
         self.begun = BegunRuns()
         self._tree = build_tree(runner.agent)
         self._looking: OrderedDict[str, Runner] = OrderedDict()
+        self._agents: dict[str, Json] | None = None
 
     def system(self) -> ActorSystem:
         """The system that is looked at: that in which a run would live which was begun here."""
@@ -92,8 +93,17 @@ class Desk:
             raise UsageError(msg, run=info.id, agent=info.agent)
         return self.runner
 
+    def can_play(self, info: RunInfo) -> bool:
+        """Whether a run can go on from here."""
+        return self.has_definition and info.agent == self._tree.name
+
     def agents(self) -> dict[str, Json]:
         """The agents of the definition, and what may be done with them here."""
+        if self._agents is None:
+            self._agents = self._read_agents()
+        return self._agents
+
+    def _read_agents(self) -> dict[str, Json]:
         if not self.has_definition:
             return {"agent": None, "shapes": [], "edges": [], "instructions": {}, "keeps_runs": False}
         picture = graph(self.runner)

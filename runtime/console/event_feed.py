@@ -47,19 +47,19 @@ class Feeds:
             if not stop.done():
                 stop.set_result(None)
 
-    def stream(self, run: Run, *, name_first: bool = False) -> AsyncGenerator[bytes, None]:
-        """The events of a run. `name_first`: the first thing that is sent is the run's id."""
+    def check(self) -> None:
+        """Raise, if there is no room for another one: before a run is begun for it."""
         if len(self._open) >= _MOST:
             msg = f"{_MOST} pages look at runs at this moment, and no more can: close some."
             raise SystemDraining(msg)
         if self._is_closed:
             raise SystemDraining("the console is about to end.")
-        stop = asyncio.get_running_loop().create_future()
-        self._open.add(stop)
-        return self._stream(run, stop, name_first=name_first)
 
-    async def _stream(self, run: Run, stop: asyncio.Future[None], *, name_first: bool) -> AsyncGenerator[bytes, None]:
+    async def stream(self, run: Run, *, name_first: bool = False) -> AsyncGenerator[bytes, None]:
+        """The events of a run. `name_first`: the first thing that is sent is the run's id."""
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         source = _Source(run, stop)
+        self._open.add(stop)
         try:
             if name_first:
                 yield sse_bytes("run", {"run_id": run.id}, None)

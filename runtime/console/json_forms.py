@@ -28,7 +28,7 @@ _MOST_PARTS: Final = 4_000
 def bounded(value: Json, depth: int = 0) -> Json:
     """The same, with what is long cut short."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}… ({len(value) - _LONGEST_TEXT:,} characters more)"
+        return _text(value) if len(value) <= _LONGEST_TEXT else f"{_text(value[:_LONGEST_TEXT])}… ({len(value) - _LONGEST_TEXT:,} characters more)"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         return str(value)  # a browser would round it
     if depth >= _DEEPEST and isinstance(value, list | dict):
@@ -38,10 +38,19 @@ def bounded(value: Json, depth: int = 0) -> Json:
         return [*(bounded(one, depth + 1) for one in value[:_LONGEST_LIST]), *([f"… ({more:,} more)"] if more > 0 else [])]
     if isinstance(value, dict):
         items = list(value.items())
-        found: dict[str, Json] = {key[:500]: bounded(one, depth + 1) for key, one in items[:_LONGEST_LIST]}
+        found: dict[str, Json] = {_text(key[:500]): bounded(one, depth + 1) for key, one in items[:_LONGEST_LIST]}
         if len(items) > _LONGEST_LIST:
             found["…"] = f"{len(items) - _LONGEST_LIST:,} more"
         return found
+    return value
+
+
+def _text(value: str) -> str:
+    """Half a character (a lone surrogate) cannot be sent."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode()
     return value
 
 

@@ -89,14 +89,14 @@ class Looking:
 
     async def run(self, request: Request) -> Response:
         info = await run_of(self._desk, request)
-        is_own = self._desk.has_definition and info.agent == self._desk.agents()["agent"]
-        return json_answer({**run_json(info), "can_go_on": is_own})
+        return json_answer({**run_json(info), "can_go_on": self._desk.can_play(info)})
 
     async def events(self, request: Request) -> Response:
         """The events of a run as they happen, behind the last one that the browser has."""
         info = await run_of(self._desk, request)
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < len(str(_LARGEST)) else integer_of(request, "after", 0, _LARGEST)
+        self._desk.feeds.check()
         run = self._desk.looking_at(info).attach(info.id, after=after)
         return StreamingResponse(self._desk.feeds.stream(run), media_type=EVENT_STREAM)
 

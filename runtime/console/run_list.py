@@ -6,6 +6,7 @@ is listed all the same. It must never read all runs: what is counted is counted 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from ..stores.run_entries import RunEntry, RunQuery
 __all__ = ["STATUSES", "Count", "RunList", "Wanted"]
 
 STATUSES: Final = tuple(status.value for status in RunStatus if status is not RunStatus.PENDING)
+_AT_ONCE: Final = 100
 COUNTED: Final = 1_000
 """Up to so many runs are counted; of more, it is said that there are more."""
 
@@ -72,7 +74,12 @@ class RunList:
         if not found and after is not None and await access.run_entry(after) is None:
             msg = f"the run {after!r:.80}, behind which the next page begins, is not listed any more. Begin with the first page."
             raise CheckpointNotFound(msg, run=after)
-        return [_read(entry) for entry in found]
+        runs: list[RunInfo] = []
+        for entry in found:
+            runs.append(_read(entry))
+            if len(runs) % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # the service goes on meanwhile
+        return runs
 
     async def one(self, run_id: str) -> RunInfo:
         """What the list says of a run."""

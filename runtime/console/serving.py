@@ -11,7 +11,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from ..durability.store_access import StoreAccess
 from ..errors import UsageError
 from ..runner import Runner
 from ..stores import MemoryStore, Store
+from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .app import ConsoleApp, console_app, need_extra
 from .look_only import LookOnly
@@ -134,7 +135,9 @@ class _Served:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[ConsoleApp]:
         if isinstance(self._target, Runner):
-            async with self._console(self._target) as console:
+            system = self._target.system
+            is_new = system is not None and system.state is SystemState.NEW  # made beside the Runner in a file, where no loop is running yet
+            async with system if is_new and system is not None else nullcontext(), self._console(self._target) as console:
                 yield console
             return
         async with ActorSystem(_NAME) as system:

@@ -51,6 +51,7 @@ class Talking:
         start = text_of_body(body, "start", default="root")
         if start not in ("root", "last"):
             raise UsageError("'start': give 'root' or 'last'.")
+        self._desk.feeds.check()
         session = self._desk.playing().session(session_id, start="last" if start == "last" else "root")
         return self._stream(session.query(text, streaming=True, detached=True))
 
@@ -59,6 +60,7 @@ class Talking:
         body = await body_of(request)
         again = text_of_body(body, "again", default="")
         messages = (await self._desk.steps_of(await self._desk.list.one(again)).asked())[0] if again else _messages(body)
+        self._desk.feeds.check()
         runner, keeps = self._desk.playing(), self._desk.keeps_runs
         run = runner.run(messages, streaming=True, detached=keeps, options=_instructions(body, self._desk.agents()), labels={LABEL: "try"} if keeps else None)
         return self._stream(run)

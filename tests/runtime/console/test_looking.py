@@ -1,5 +1,7 @@
 """What the console's page is shown: runs, steps, values, saves, sessions; and what is answered where there is nothing to show."""
 
+import asyncio
+
 import pytest
 
 from tests.doubles.console import Asking, desk, events_of, refunding, runner_of
@@ -226,6 +228,38 @@ def test_what_is_very_long_is_cut_short(run):
     assert values["large"].endswith("(150,000 characters more)")
     assert (len(values["many"]), values["number"]) == (1_001, str(2**70))
     assert len(event["message"]["text"]) < 60_000
+
+
+def test_half_a_character_ends_no_stream(run):
+    async def main():
+        runner = runner_of(desk("half \ud83d of it"))
+        await runner.query("q", run_id="r", session_values={"\ud83d": "\ud83d"})
+        async with Asking(runner) as ask:
+            return await ask.streamed("run/events", method="GET", id="r"), await ask.get("run/values", id="r")
+
+    streamed, values = run(main())
+    assert [event["message"]["text"] for event in events_of(streamed)] == ["half ? of it"]
+    assert (streamed[-1][0], values) == ("end", {"?": "?"})
+
+
+def test_more_pages_than_there_is_room_for_are_refused_before_anything_is_begun(run):
+    async def main():
+        runner = runner_of(desk("hello"))
+        async with Asking(runner) as ask:
+            feeds = ask.app.feeds
+            streams = [feeds.stream(runner.attach("r")) for _ in range(64)]
+            waiting = [asyncio.ensure_future(anext(stream)) for stream in streams]
+            await asyncio.sleep(0)
+            refused = await ask.post("session/say", 503, id="s", text="q")
+            feeds.close()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            for stream in streams:
+                await stream.aclose()
+            return refused, await ask.get("runs")
+
+    refused, runs = run(main())
+    assert "64 pages" in refused["error"]
+    assert runs["runs"] == []
 
 
 def test_a_run_that_waits_for_what_this_process_does_not_know_is_listed_all_the_same(run):
