@@ -65,14 +65,14 @@ class KeptLife:
         return tuple(kept.event for kept in self.events if kept.is_shown)
 
 
-async def read_life(access: StoreAccess, run_id: str, call: str = "timeline()") -> KeptLife:
+async def read_life(access: StoreAccess, run_id: str) -> KeptLife:
     """What the store has of that run. Raises `CheckpointNotFound` if it knows of none, and `CheckpointError` if what it has is damaged."""
     check_run_id(run_id, "")
     entry = await access.run_entry(run_id) if access.lists_runs else None
     records = await access.read(journal_key(run_id))
     ended = await access.get(journal_key(run_id))
     if entry is None and not records and not ended:
-        msg = f"{call}: the store knows no run {run_id!r}: none was begun there that is kept, or it has ended and is not kept any more."
+        msg = f"the store knows no run {run_id!r}: none was begun there that is kept, or it has ended and is not kept any more."
         raise CheckpointNotFound(msg, run=run_id)
     reader = _Reader()
     for position, record in enumerate(records):
