@@ -56,7 +56,7 @@ def serve_console(
     _check(target, store)
     only_loopback = is_loopback(host)
     if token is None and not only_loopback:
-        msg = f"the console on {host}: all who reach that address could use it. Give a token= that cannot be guessed, or leave the host."
+        msg = f"the console on {host}: all who reach that address could use it. Give a token that cannot be guessed (token=, --token-env), or leave the host."
         raise UsageError(msg)
     chosen = secrets.token_urlsafe(24) if token is None else token
     make_check(chosen)

@@ -198,6 +198,31 @@ def test_many_who_look_cost_one_look(run):
     assert once == after
 
 
+def test_no_page_reads_more_of_a_store_than_its_bound(run):
+    class Noting(MemoryStore):
+        def __init__(self):
+            super().__init__()
+            self.limits = []
+
+        async def run_entries(self, query):
+            self.limits.append(query.limit)
+            return await super().run_entries(query)
+
+        async def keys(self, prefix=""):
+            raise AssertionError("all keys of a store are too many")
+
+    async def main():
+        store = Noting()
+        async with Asking(runner_of(desk("hello"), store)) as ask:
+            await ask.streamed("session/say", id="s", text="q")
+            for path in ("now", "runs", "pending", "sessions"):
+                await ask.get(path)
+            await ask.get("runs", limit=500)
+        return store.limits
+
+    assert max(run(main())) <= 1_001
+
+
 def test_a_session_is_shown_from_its_end_and_goes_back(run):
     async def main():
         runner = runner_of(ChatModelAgent(name="Desk", model=ScriptedModel(["hello"] * 60)))
