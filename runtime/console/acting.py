@@ -78,10 +78,7 @@ class Acting:
         """Go on from a save: the last one, or that with the number behind the `@`."""
         body = await body_of(request)
         info = await self._run_of(body)
-        save = text_of_body(body, "save", default="") or info.checkpoint_id
-        if save != info.checkpoint_id and save.rpartition("@")[0] != info.checkpoint_id:
-            msg = f"save={save[:200]!r} is no save of run {info.id!r:.200}: its saves are {info.checkpoint_id[:200]}@1 and so on."
-            raise UsageError(msg, run=info.id)
+        save = _save_of(body, info)
         runner = self._desk.playing(info)
         self._desk.begun.check()
         run = runner.resume(save, data=body.get("data"))
@@ -89,11 +86,13 @@ class Acting:
         return await self._state(run.id)
 
     async def answer(self, request: Request) -> Response:
-        """Answer one thing that a run waits for. What else it waits for waits on."""
+        """Answer one thing that a run waits for, or has waited for at an earlier save. What else it waits for waits on."""
         body = await body_of(request)
         info = await self._run_of(body)
         interrupt_id = text_of_body(body, "interrupt")
-        context = next((one for one in info.waiting if one.id == interrupt_id), None)
+        save = _save_of(body, info)
+        waiting = info.waiting if save == info.checkpoint_id else await self._desk.steps_of(info).waiting_at(save)
+        context = next((one for one in waiting if one.id == interrupt_id), None)
         if context is None:
             msg = f"run {info.id!r:.200} does not wait for {interrupt_id[:200]!r} any more: it was answered, or the run has ended."
             raise ResumeError(msg, run=info.id)
@@ -105,11 +104,14 @@ class Acting:
         note = {"interrupt": context.id, "by": by, "kind": kind, "answer": noted[:_LONGEST_NOTED], "asks": asks[:200]}
         await log.note(info.id, **note)
         try:
-            await self._desk.begun.begin(runner.resume(info.checkpoint_id, {context.id: data}))
+            run = runner.resume(save, {context.id: data})
+            await self._desk.begun.begin(run)
         except UnderstudyError as error:
             await log.note(info.id, **{**note, "refused": str(error)[:_LONGEST_NOTED]})
             raise
-        return await self._state(info.id)
+        if run.id != info.id:  # a branch
+            await log.note(run.id, **note)
+        return await self._state(run.id)
 
     async def forget(self, request: Request) -> Response:
         info = await self._run_of(await body_of(request))
@@ -125,6 +127,15 @@ class Acting:
             return json_answer(run_json(await self._desk.list.one(run_id)))
         except CheckpointNotFound:
             return json_answer({"id": run_id, "status": "ended"})
+
+
+def _save_of(body: dict[str, Any], info: RunInfo) -> str:
+    """The save from which it is to go on: the last one, if none is named."""
+    save = text_of_body(body, "save", default="") or info.checkpoint_id
+    if save != info.checkpoint_id and save.rpartition("@")[0] != info.checkpoint_id:
+        msg = f"save={save[:200]!r} is no save of run {info.id!r:.200}: its saves are {info.checkpoint_id[:200]}@1 and so on."
+        raise UsageError(msg, run=info.id)
+    return save
 
 
 def who_asks(request: Request, body: dict[str, Any]) -> str:

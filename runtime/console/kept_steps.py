@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..codec.packing import unpack
 from ..data.chat import Message
 from ..data.events import AgentEvent
+from ..data.interrupt import InterruptContext, Pending
 from ..data.run_info import RunInfo
 from ..durability.checkpoint import numbered_id, read_checkpoint
 from ..durability.journal import replay
@@ -80,6 +81,22 @@ class KeptSteps:
             "records": save.get("records"),
             "answered": await self._access.get(answered_key(self._info.id, number)) is not None,
         }
+
+    async def waiting_at(self, save_id: str) -> list[InterruptContext]:
+        """What the run waited for at that save."""
+        data = await self._access.get(save_id)
+        head = save_id if data is not None else self._info.checkpoint_id  # the last save has no key with its number
+        data = data if data is not None else await self._access.get(head)
+        save = {} if data is None else read_checkpoint(head, data)
+        if save.get("run") != self._info.id or save_id not in (head, numbered_id(head, save["number"])):
+            msg = f"{save_id!r:.200} is no save of run {self._info.id!r:.200} that is kept."
+            raise CheckpointNotFound(msg, run=self._info.id)
+        image = save.get("image")
+        if image is None:
+            image = await _added_up((await self._access.read(journal_key(self._info.id)))[: save["records"]])
+        frames = image.get("frames", {}) if isinstance(image, dict) else {}
+        pending = [one for frame in frames.values() for one in (frame.get("pending") or {}).values()]
+        return [one.context for one in pending if isinstance(one, Pending)]
 
     async def asked(self) -> tuple[tuple[Message, ...], int]:
         """The messages with which it was begun, and how many of them were said before, in its session."""

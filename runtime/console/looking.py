@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from ..errors import UsageError
 from ..observe.event_json import Json, plain
 from .gate import CALLER
-from .json_forms import bounded, message_json, run_json, timeline_json
+from .json_forms import bounded, context_json, message_json, run_json, timeline_json
 from .requests import answered, integer_of, json_answer, text_of_query
 from .run_list import STATUSES, Wanted
 
@@ -52,6 +52,7 @@ class Looking:
             "run/steps": self.steps,
             "run/values": self.values,
             "run/saves": self.saves,
+            "run/save": self.save,
             "run/answers": self.answers,
             "run/asked": self.asked,
             "run/timeline": self.timeline,
@@ -109,6 +110,12 @@ class Looking:
 
     async def saves(self, request: Request) -> Response:
         return json_answer(await self._desk.steps_of(await run_of(self._desk, request)).saves())
+
+    async def save(self, request: Request) -> Response:
+        """What the run waited for at one of its saves: what has to be answered to go on from there."""
+        info = await run_of(self._desk, request)
+        found = await self._desk.steps_of(info).waiting_at(text_of_query(request, "save") or info.checkpoint_id)
+        return json_answer([context_json(context) for context in found])
 
     async def answers(self, request: Request) -> Response:
         info = await run_of(self._desk, request)

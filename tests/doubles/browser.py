@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 20
+PATIENCE = 40
 
 
 def chromium():

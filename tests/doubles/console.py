@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import httpx
 
@@ -30,6 +31,15 @@ def refunding(*, last="It is done.", **options):
 
 def runner_of(agent, store=None, **options):
     return Runner(agent, store=MemoryStore() if store is None else store, **{"durability": "step", **options})
+
+
+async def list_many(store, count):
+    """List so many runs that have ended, as if they had been there: each as the one that is played here, but for its id and when it began."""
+    await runner_of(desk("hello"), store).query("q", run_id="model")
+    entry = await store.run_entry("model")
+    for first in range(0, count, 2_000):
+        numbers = range(first, min(count, first + 2_000))
+        await store.commit(None, [replace(entry, key=f"old-{number}", started=entry.started - 1_000_000 * (number + 60), seconds=None) for number in numbers])
 
 
 class Asking:

@@ -7,9 +7,9 @@ import { ago, json, pretty, runLink, sessionLink } from "./forms.js";
 const by = () => document.getElementById("who").value.trim();
 
 async function send(run, context, body, done) {
-  const response = await post("run/answer", { id: run.id, interrupt: context.id, by: by(), ...body });
+  const response = await post("run/answer", { id: run.id, interrupt: context.id, save: run.save ?? "", by: by(), ...body });
   const state = await response.json();
-  notice(`Answered: run ${run.id} is ${state.status}.`);
+  notice(state.id === run.id ? `Answered: run ${run.id} is ${state.status}.` : `Answered: it goes on as the branch ${state.id}.`);
   await done?.(state);
 }
 

@@ -101,7 +101,7 @@ class RunPage {
         h("div", {},
           h("section", { class: "card" }, h("h2", {}, "Agents"), this.tree.element),
           this.whoCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Answered"), this.who),
-          this.savesCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Saves"), this.saves))));
+          this.savesCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Saves"), this.saves, this.saveForm = h("div", {})))));
     this.turn(this.view);
     if (!info.can_go_on) this.buttons.again.hidden = true;
   }
@@ -145,7 +145,7 @@ class RunPage {
       const [saves, notes] = await Promise.all([get("run/saves", { id: this.id }), get("run/answers", { id: this.id })]);
       this.savesCard.hidden = !saves.length;
       replace(this.saves, saves.map((save, position) => h("li", {}, h("span", { class: "id grow", title: save.id }, `@${save.number}`), h("span", { class: "quiet" }, save.answered ? "answered" : position ? "" : "the last"),
-        this.info.can_go_on ? h("button", { type: "button", title: "go on from here; if it was answered before, as a branch with an id of its own", onclick: (event) => this.act("resume", "resume", { save: save.id }, event.currentTarget) }, "Resume") : null)));
+        this.info.can_go_on ? h("button", { type: "button", title: "go on from here; if it was answered before, as a branch with an id of its own", onclick: (event) => this.goOnFrom(save, event.currentTarget) }, "Resume") : null)));
       this.whoCard.hidden = !notes.length;
       replace(this.who, answered(notes));
     } catch (error) {
@@ -221,6 +221,20 @@ class RunPage {
     this.stepCount += found.steps.length;
     this.stepMore.hidden = !found.more;
     if (!found.kept) replace(this.steps, empty("The steps of this run are not recorded: its Runner has no durability=\"step\"."));
+  }
+
+  // From a save at which it waited for something, with another answer; or from one at which it was cancelled.
+  async goOnFrom(save, button) {
+    await attempt(button, async () => {
+      const waiting = await get("run/save", { id: this.id, save: save.id });
+      if (!waiting.length) {
+        await this.act("resume", "resume", { save: save.id }, null);
+        return;
+      }
+      const done = (state) => { if (state.id !== this.id) location.hash = `#/run/${encodeURIComponent(state.id)}`; else return this.look(); };
+      replace(this.saveForm, h("p", { class: "quiet" }, `Go on from ${save.id}, as a branch if it was answered before:`), waiting.map((context) => answerCard({ ...this.info, save: save.id }, context, done, { withRun: false })));
+      this.saveForm.querySelector("textarea, button")?.focus();
+    });
   }
 
   async act(name, path, body, button = this.buttons[name]) {

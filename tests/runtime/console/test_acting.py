@@ -187,7 +187,7 @@ def test_a_cancelled_run_is_resumed(run):
     assert result.text == "at last"
 
 
-def test_a_save_that_was_answered_is_resumed_as_a_branch(run):
+def test_a_save_that_was_answered_is_answered_again_as_a_branch(run):
     async def main():
         runner = runner_of(desk(ToolCalls(refund={"order": "A-7", "amount": 12}), "first", "second"))
         interrupt = await waiting(runner)
@@ -195,11 +195,19 @@ def test_a_save_that_was_answered_is_resumed_as_a_branch(run):
             await ask.post("run/answer", id="r", interrupt=interrupt, kind="approve")
             await ended(runner)
             (save,) = await ask.get("run/saves", id="r")
-            branch = await ask.post("run/resume", id="r", save=save["id"], data=True)
+            asked = await ask.get("run/save", id="r", save=save["id"])
+            branch = await ask.post(
+                "run/answer", id="r", save=save["id"], interrupt=asked[0]["id"], kind="approve", arguments={"order": "B-9", "amount": 1}, by="ada"
+            )
             other = await ask.post("run/resume", 400, id="r", save="another@1")
-            return save, branch, await ended(runner, branch["id"]), other
+            gone = await ask.get("run/save", 404, id="r", save="r@7")
+            return save, asked, branch, await ended(runner, branch["id"]), other, gone, await ask.get("run/answers", id=branch["id"])
 
-    save, branch, result, other = run(main())
+    save, asked, branch, result, other, gone, notes = run(main())
+    assert asked[0]["approval"]
+    assert "1 for B-9" in [event.message.text for event in result.events if event.message is not None]
+    assert "no save of run" in gone["error"]
+    assert [note["by"] for note in notes] == ["ada"]
     assert (save["id"], save["answered"]) == ("r@1", True)
     assert branch["id"] != "r"
     assert result.text == "second"

@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from tests.doubles.browser import Browser
-from tests.doubles.console import TOKEN, refund, runner_of
+from tests.doubles.console import TOKEN, list_many, refund, runner_of
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Message, MessageDelta, ToolCall
 from understudy.runtime.console import console_app
@@ -101,6 +101,14 @@ def test_approvals_are_answered_and_the_run_is_seen_to_its_end(run):
                     await page.until("document.querySelector('.status.completed') && document.title.startsWith(" + repr(name) + ")")
                     await page.sees("Then: ")
                     shown[name] = await page.text("main")
+                # Back to where it waited, with another answer: that is a run of its own.
+                await page.js("location.hash = '#/run/r1?view=timeline'")
+                await page.until("document.querySelector('svg .part.waits')")
+                await page.click("Resume", "main .list")
+                await page.sees("Go on from r1@1")
+                await page.click("Deny", "[data-interrupt]")
+                await page.until("document.querySelector('.status.completed') && location.hash.startsWith('#/run/') && !location.hash.includes('r1')")
+                await page.sees("was denied")
                 return shown, page.problems
 
     shown, problems = run(main())
@@ -200,9 +208,8 @@ def test_a_message_that_is_a_script_is_shown_as_text(run):
 class Flood(Agent):
     """Says a thousand things, again and again, until it is cancelled."""
 
-    def __init__(self, gate):
+    def __init__(self):
         super().__init__(name="Flood")
-        self.gate = gate
 
     async def run(self, input, context):
         number = 0
@@ -213,30 +220,46 @@ class Flood(Agent):
             await asyncio.sleep(0.05)
 
 
-def test_a_run_that_says_a_thousand_things_a_second_is_followed_with_few_elements_and_short_tasks(run):
+async def turn_pages(page):
+    """Look at the list of runs, three pages of it."""
+    await page.click("Runs", "nav")
+    for number in (100, 200, 300):
+        await page.sees(f"The {number} newest.")
+        await page.click("More", "main")
+    await page.sees("The 400 newest.")
+    await page.choose("Status", "failed")
+    await page.sees("No such run.")
+
+
+@pytest.mark.timeout(150)
+def test_with_a_hundred_thousand_runs_one_of_a_thousand_events_a_second_is_followed_in_short_tasks(run, store_of):
     async def main():
-        async with ActorSystem() as system:
-            runner = runner_of(Flood(None), system=system)
+        async with ActorSystem() as system, store_of("sqlite") as store:
+            await list_many(store, 100_000)
+            runner = runner_of(Flood(), store, system=system)
             running = runner.query("q", run_id="r", detached=True)
             async with served(runner) as page:
+                tasks = await page.traced(lambda: turn_pages(page))
                 await page.js("location.hash = '#/run/r'")
                 counted = "Number((document.querySelector('.node .count')?.textContent ?? '0').replace(',', ''))"
                 await page.until(f"{counted} > 500")
-                tasks = await page.traced(lambda: page.until(f"{counted} > 2500"))
+                tasks += await page.traced(lambda: page.until(f"{counted} > 1500"))
+                lit = await page.text(".node.lit b")
                 said = await page.js("document.querySelectorAll('.said > *').length")
                 await page.click("Events", "[role=tablist]")
                 tasks += await page.traced(
-                    lambda: page.until("Number(document.querySelector('#event-count').textContent.replace(',', '').split(' ')[0]) > 3500")
+                    lambda: page.until("Number(document.querySelector('#event-count').textContent.replace(',', '').split(' ')[0]) > 2200")
                 )
                 rows = await page.js("document.querySelectorAll('.event').length")
                 await page.click("Cancel", "main .head")
                 await page.click("Cancel the run", "dialog")
                 await page.until("document.querySelector('.status.cancelled')")
                 result = await running
-                return tasks, said, rows, result.status, page.problems
+                return tasks, lit, said, rows, result.status, page.problems
 
-    tasks, said, rows, status, problems = run(main())
+    tasks, lit, said, rows, status, problems = run(main())
     assert (status, problems) == ("cancelled", [])
+    assert lit.startswith("Flood")
     assert said <= 310
     assert rows <= 60
     assert tasks
