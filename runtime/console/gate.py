@@ -13,7 +13,6 @@ import hmac
 import inspect
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -122,19 +121,17 @@ class Gate:
 
     async def _caller(self, request: Request) -> tuple[str | None, bool, bool]:
         """The name of who asks, or None; whether a program said so in a header; whether the browser is to remember it."""
-        if self._token is None:
-            return await self._asked(request), False, False
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
+        by_header = scheme.lower() == "bearer"  # which no browser sends by itself
+        if self._token is None:
+            return await self._asked(request), by_header, False
+        if by_header:
             return ("" if self._fits(given.strip()) else None), True, False
         given = (parse_qs(request.scope.get("query_string", b"").decode("latin-1")).get("token") or [""])[0]
         if given:
             return ("" if self._fits(given) else None), False, True
-        try:
-            cookie = SimpleCookie(request.headers.get("cookie", "")).get(self._cookie_name(request))
-        except CookieError:
-            cookie = None
-        is_known = cookie is not None and hmac.compare_digest(cookie.value.encode(), self._ticket.encode())
+        cookie = request.cookies.get(self._cookie_name(request), "")
+        is_known = hmac.compare_digest(cookie.encode("utf-8", "replace"), self._ticket.encode())
         return ("" if is_known else None), False, False
 
     async def _asked(self, request: Request) -> str | None:
@@ -189,7 +186,8 @@ def _origin_problem(request: Request, *, by_header: bool) -> Response | None:
         is_foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
         return _refusal(request, 403, "Another page asks: the console answers its own only.\n") if is_foreign else None
     origin = request.headers.get("origin")
-    is_own = by_header or site == "same-origin" if origin is None else urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+    # Behind a proxy, the host may be another one than that of the page: then what the browser says counts, which no script can change.
+    is_own = site == "same-origin" or (by_header if origin is None else urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower())
     if not is_own:
         return _refusal(request, 403, "Another page asks: the console is changed by its own page only, or with its token in the header Authorization.\n")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":

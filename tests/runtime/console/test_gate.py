@@ -79,6 +79,8 @@ def test_programs_send_the_token_in_the_header_or_in_the_address(run):
     [
         ({"Origin": ORIGIN}, 400),  # let in: the run that it names is missing
         ({"Sec-Fetch-Site": "same-origin"}, 400),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://shop.example"}, 400),  # behind a proxy that has another host
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://console.test:9999"}, 403),
         ({"Origin": "http://evil.test"}, 403),
         ({"Origin": "http://console.test:9999"}, 403),
         ({"Origin": "null"}, 403),
@@ -141,6 +143,28 @@ def test_a_function_says_who_asks(run):
     answers = asked(run, [("GET", "/api/me", {"X-Key": key}) for key in ("k1", "k2", "k3", "k4", "k5")], auth=who)
     assert [answer.status_code for answer in answers] == [200, 200, 401, 401, 401]
     assert [answer.json()["name"] for answer in answers[:2]] == ["ada", None]
+
+
+def test_programs_that_a_function_lets_in_by_a_header_need_no_origin(run):
+    good, bad = asked(
+        run,
+        [("POST", "/api/run/forget", {**JSON, **BEARER}, b"{}"), ("POST", "/api/run/forget", {**JSON, "Authorization": "Basic eDp5"}, b"{}")],
+        auth=lambda _: "ada",
+    )
+    assert (good.status_code, bad.status_code) == (400, 403)
+
+
+def test_odd_cookies_of_others_on_the_same_host_do_no_harm(run):
+    async def main():
+        app = console_app(runner_of(desk()), auth=TOKEN)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as client:
+            page = await client.get(f"/?token={TOKEN}")
+            own = page.headers["set-cookie"].split(";")[0]
+            client.cookies.clear()
+            cookies = ['odd={"a": "b;c"}; ', "=; ", '"; ', "a b=c; "]
+            return [(await client.get("/api/me", headers={"Cookie": f"{odd}{own}; other=[1,2]"})).status_code for odd in cookies]
+
+    assert run(main()) == [200] * 4
 
 
 def test_a_function_that_raises_lets_no_one_in_and_its_words_are_not_logged(run, caplog):
