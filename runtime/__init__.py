@@ -22,6 +22,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.
@@ -41,7 +42,7 @@ from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Super
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
-from .agent.options import ModelOptions, Options, ToolOptions
+from .agent.options import InstructionOptions, ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .backoff import Backoff
@@ -154,6 +155,7 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "ImagePart",
+    "InstructionOptions",
     "InterruptContext",
     "Interrupted",
     "JournalStore",

@@ -37,6 +37,7 @@ ORDER = {
         "observe": (),
         "testing": (),
         "a2a": (),
+        "console": (),
         "cli": (),
     },
     "actors": {
