@@ -3,13 +3,14 @@
 What users import by topic is a plain module, machinery is in a room. Each row imports only from those above it, and a test holds that:
 
     errors, clock                       what can go wrong; where time comes from
-    log, backoff                        the logger; delays between tries
+    log, backoff                        the loggers of the rooms; delays between tries
     environment                         the variables, with those of a `.env` file
     option_names                        which option is meant where one is misspelt
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values
     models                              chat models behind one protocol
+    telemetry                           what looks on at runs from inside: spans, measures, lines in the log
     codec                               bytes and back, for registered types only
     stores                              where bytes lie: memory, SQLite, Redis, PostgreSQL
     actor                               one actor: mailbox, handle, supervision, life

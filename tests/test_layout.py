@@ -25,6 +25,7 @@ ORDER = {
         "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "option_names", "quick_init", "tracing"),
         "data": (),
         "models": (),
+        "telemetry": (),
         "codec": (),
         "stores": (),
         "actor": (),

@@ -55,7 +55,8 @@ STATE = {
     },
     "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
-    "runtime.log": {"logger": "loggers are the process's"},
+    "runtime.log": {"loggers": "loggers are the process's", "_at_work": "a context variable: a user's line in a tool says whose it is"},
+    "runtime.telemetry.switch": {"switch": "OpenTelemetry's providers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
         "fcntl": "a module, or None",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..actor.ref import ActorRef
 
 from ..actor.report import DeadLetter, SlowestHandler
-from ..log import logger
+from ..log import loggers
 from .loop_meter import LoopMeter
 
 __all__ = ["Monitor"]
@@ -75,7 +75,7 @@ class Monitor:
         if last is not None and now - last < _WARN_AGAIN_AFTER:
             return
         self._warned[(actor_class, handler)] = now
-        logger.warning(
+        loggers.system.warning(
             "%s held the event loop for %.3f s in %s: nothing else could run meanwhile. %s",
             actor,
             seconds,
@@ -121,5 +121,5 @@ class Monitor:
             try:
                 subscriber.callback(letter)
             except Exception:  # noqa: BLE001 -- watching a system never breaks it
-                logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
+                loggers.system.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
                 self._unsubscribe(subscriber)

@@ -29,7 +29,7 @@ from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 from ..option_names import suggests_options
 from . import fork, registry
 from .dispatcher import Dispatcher
@@ -207,7 +207,7 @@ class ActorSystem(Overview):
         if self.fault is not None or not self.is_running:
             return
         self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
-        logger.error(self.fault)
+        loggers.system.error(self.fault)
         self.dispatcher.thread = 0
         for cell in self.cells():
             cell.resolve_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
