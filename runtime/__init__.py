@@ -85,6 +85,7 @@ from .errors import (
     UsageError,
     WriteRefused,
 )
+from .log import LogContext
 from .models import (
     ChatModel,
     EmbeddingModel,
@@ -159,6 +160,7 @@ __all__ = [
     "Interrupted",
     "JournalStore",
     "LimitedModel",
+    "LogContext",
     "MailboxFull",
     "MailboxSettings",
     "MapProgress",
@@ -224,6 +226,7 @@ __all__ = [
     "ToolError",
     "ToolOptions",
     "ToolSpec",
+    "Tracing",
     "TransferError",
     "TransferToAgent",
     "UnderstudyError",
@@ -242,17 +245,19 @@ __all__ = [
     "graph",
     "keep_last",
     "model_from_env",
+    "prometheus_app",
     "register_type",
     "sse",
     "summarize",
+    "tracing_from_env",
 ]
 
 __version__: str
 
 if _typing.TYPE_CHECKING:
-    from .observe import EVENT_SCHEMA, Graph, event_json, graph, sse
+    from .observe import EVENT_SCHEMA, Graph, Tracing, event_json, graph, prometheus_app, sse, tracing_from_env
 else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"))
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Tracing", "event_json", "graph", "prometheus_app", "sse", "tracing_from_env"))
 
     def __getattr__(name: str) -> object:
         """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""

@@ -250,7 +250,7 @@ class Round:
                 problem = self._errors[before] if len(self._errors) > before else call_door.problem
             return message, failed
         finally:
-            watch.tool_ends(invocation, call, opened, message, problem)
+            watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
 
     async def _message(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
         """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..data.chat import Message, Usage
-from ..errors import ModelError, ModelRetry, UsageError
+from ..errors import ModelError, ModelRetry, UsageError, text_of
 from ..log import loggers
 from ..maybe_await import maybe_await
 from ..option_names import suggests_options
@@ -118,7 +118,7 @@ class FailoverModel:
                 verdict = self._should_failover(error)
             if await maybe_await(verdict):
                 failed_one, following = self._models[failed[-1][0]], self._order()[len(failed)]
-                what = f"{type(error).__name__}: {error}"
+                what = f"{type(error).__name__}: {text_of(error)}"
                 loggers.models.info("%r has failed (%s); models[%d] (%r) is asked.", failed_one, what, following, self._models[following])
                 note("failover", reason=what, model=following)
                 return True

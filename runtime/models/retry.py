@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ..backoff import Backoff
 from ..clock import sleep
 from ..data.chat import Message, Usage
-from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
+from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError, text_of
 from ..log import loggers
 from ..maybe_await import maybe_await
 from ..option_names import suggests_options
@@ -127,7 +127,7 @@ class RetryModel:
             raise _exhausted(outcome, attempt + 1, spent) from (outcome if isinstance(outcome, Exception) else None)
         asked_for = outcome.retry_after if isinstance(outcome, ModelError) else None
         seconds = max(self._backoff.delay(attempt), asked_for or 0.0)
-        what = "its reply was refused" if isinstance(outcome, Message) else f"{type(outcome).__name__}: {outcome}"
+        what = "its reply was refused" if isinstance(outcome, Message) else f"{type(outcome).__name__}: {text_of(outcome)}"
         text = "%r is asked again in %.3g s, after attempt %d of %d: %s"
         loggers.models.info(text, self._model, seconds, attempt + 1, self._max_retries + 1, what)
         note("retry", attempt=attempt + 1, delay=seconds, reason=what)

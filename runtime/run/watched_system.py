@@ -77,6 +77,15 @@ class WatchedSystem:
                 look.close()  # the loop has ended meanwhile, or the store does not answer: what was read last has to do
         return self._waits[1]
 
+    async def look_from_anywhere(self) -> tuple[int, float]:
+        """The same, on any loop."""
+        system = self._system()
+        if system is None or not self._stores or not system.is_running:
+            return self._waits[1]
+        if get_ident() == system.dispatcher.thread:
+            return await self.look()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.look(), system.loop))
+
     async def look(self) -> tuple[int, float]:
         """The same, on the loop."""
         count, since = 0, time()

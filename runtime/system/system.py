@@ -186,6 +186,7 @@ class ActorSystem(Overview):
         finally:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
+            self.monitor.rest()
             if directory.leave_loop(self.loop, self):
                 use_clock(self.loop, None)
             self.state = SystemState.STOPPED
@@ -317,6 +318,7 @@ class ActorSystem(Overview):
             self._shutdown.roots_are_gone()
             if self._is_for_one:
                 self.workers.release()
+                self.monitor.rest()
 
     def leaving(self, cell: Cell) -> None:
         """Remove an actor that is about to stop from pykka's registry. From any thread."""

@@ -32,13 +32,23 @@ _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 class Switch:
     """What looks on in this process."""
 
-    __slots__ = ("_meters", "_opener", "content", "quiet")
+    __slots__ = ("_handles", "_meters", "_opener", "own")
 
     def __init__(self) -> None:
         self._opener: tuple[object, Opener] | None = None  # and the provider whose it is
         self._meters: tuple[object, OtelMeters] | None = None
-        self.content = False  # whether the program has asked for content in spans
-        self.quiet: object = None  # a provider of this package's that sends nowhere any more
+        self._handles: tuple[bool, ...] = ()  # of this package's that send spans: whether with content
+        self.own: object = None  # a provider of this package's: while no handle is open, it sends nowhere
+
+    def opened(self, *, content: bool) -> None:
+        """Spans are sent somewhere from now on, by a handle that wants content in them, or does not."""
+        self._handles = (*self._handles, content)
+
+    def closed(self, *, content: bool) -> None:
+        """One of them was closed."""
+        left = list(self._handles)
+        left.remove(content)
+        self._handles = tuple(left)
 
     def watch(self, run: WatchedRun, agent: str, system: H, readings_of: Callable[[H], SystemReadings], more: tuple[Meters, ...]) -> RunWatch | None:
         """What looks on at that run, if anything does. `more` are meters of its system alone."""
@@ -56,7 +66,7 @@ class Switch:
     def _tracing(self) -> Opener | None:
         api: Any = sys.modules.get("opentelemetry.trace")
         provider = None if api is None else api.get_tracer_provider()
-        if provider is None or provider is self.quiet:
+        if provider is None or (provider is self.own and not self._handles):
             return None
         known = self._opener
         if known is None or known[0] is not provider:
@@ -66,7 +76,7 @@ class Switch:
             parts = SimpleNamespace(trace=api, context=sys.modules["opentelemetry.context"])
             known = self._opener = provider, Opener(parts, provider.get_tracer("understudy"), content=content)
         opener = known[1]
-        return opener if opener.content or not self.content else Opener(opener.api, opener.tracer, content=True)
+        return opener if opener.content or True not in self._handles else Opener(opener.api, opener.tracer, content=True)
 
     def _metering(self) -> OtelMeters | None:
         api: Any = sys.modules.get("opentelemetry.metrics")

@@ -224,8 +224,10 @@ class RunWatch:
             self._contexts[invocation.id, call.id] = opened.context
         return opened
 
-    def tool_ends(self, invocation: WatchedAgent, call: ToolCall, opened: OpenSpan, message: Message | None, error: BaseException | None) -> None:
-        """`message` is None, if it waits for an answer, or the failure is its agent's."""
+    def tool_ends(
+        self, invocation: WatchedAgent, call: ToolCall, opened: OpenSpan, message: Message | None, error: BaseException | None, *, is_known: bool
+    ) -> None:
+        """`message` is None, if it waits for an answer, or the failure is its agent's. A model may call what there is not: measures have no such name."""
         self._contexts.pop((invocation.id, call.id), None)
         if message is not None and self.content:
             opened.set({"gen_ai.tool.call.result": message.text, "output.value": message.text})
@@ -236,7 +238,7 @@ class RunWatch:
         seconds = opened.close()
         loggers.tools.debug("Tool %s ends after %.3f s (%s).", call.name, seconds, call.id)
         for meter in self.meters:
-            meter.tool_called(call.name, invocation.node.name, seconds, failed=error is not None)
+            meter.tool_called(call.name if is_known else "unknown", invocation.node.name, seconds, failed=error is not None)
 
     def guardrail(self, name: str, what: str, target: str | None = None) -> OpenSpan:
         attributes = {"understudy.guardrail.name": name, "understudy.guardrail.kind": what}
