@@ -10,25 +10,31 @@ import logging
 from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
-__all__ = ["Belongs", "LogContext", "log_as", "loggers"]
+__all__ = ["LogContext", "OfRun", "at_work", "loggers", "work_as", "work_for"]
 
 
-class Belongs(Protocol):
-    """A run, as lines name it. Its id may change when its checkpoint is found."""
+class OfRun(Protocol):
+    """What belongs to a run, and says to which. Its id may change when its checkpoint is found."""
 
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str | None: ...
     @property
     def session_id(self) -> str | None: ...
 
 
-_NO_RUN: Final[tuple[Belongs | None, str | None]] = (None, None)
-_at_work: Final[ContextVar[tuple[Belongs | None, str | None]]] = ContextVar("understudy_at_work", default=_NO_RUN)
+_run: Final[ContextVar[OfRun | None]] = ContextVar("understudy_run", default=None)
+_agent: Final[ContextVar[str | None]] = ContextVar("understudy_agent", default=None)
 
 
-def log_as(run: Belongs, agent: str | None) -> None:
-    """From here on, in this context and all that are copied from it, lines are about that run, and that agent of it."""
-    _at_work.set((run, agent))
+def at_work() -> OfRun | None:
+    """What belongs to the run in whose code this is called."""
+    return _run.get()
+
+
+work_for: Final = _run.set
+"""From here on, in this context and all that are copied from it, code is that of a run."""
+work_as: Final = _agent.set
+"""The same, for an agent of it, by its name."""
 
 
 class LogContext(logging.Filter):
@@ -45,10 +51,10 @@ class LogContext(logging.Filter):
         self._wanted = {name: value for name, value in (("run_id", run_id), ("agent", agent), ("session_id", session_id)) if value is not None}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        run, agent = _at_work.get()
+        run = _run.get()
         said = record.__dict__  # what a line says itself, by `extra=`, goes before
         said.setdefault("run_id", None if run is None else run.run_id)
-        said.setdefault("agent", agent)
+        said.setdefault("agent", _agent.get())
         said.setdefault("session_id", None if run is None else run.session_id)
         return all(said[name] == value for name, value in self._wanted.items())
 

@@ -22,7 +22,7 @@ from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
-from ..log import log_as, loggers
+from ..log import loggers, work_as
 from .context import AgentContext, ResumeInfo
 from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
@@ -62,7 +62,7 @@ class AgentActor(InnerActor):
         del message
         invocation, door = self._invocation, self._door
         agent = invocation.node.agent
-        log_as(door.run, invocation.node.name)
+        work_as(invocation.node.name)
         if door.run.watch is not None:
             door.run.watch.agent_begins(invocation)
         hooked = bool(door.run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)

@@ -56,8 +56,8 @@ class RunContext:
     )
 
     def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: tuple[RunHooks, ...]) -> None:
-        self.run_id = run_id
-        self.session_id = session_id
+        self.run_id = session.run_id = run_id
+        self.session_id = session.session_id = session_id
         self.session = session
         self.options = options
         self.hooks = hooks
@@ -84,6 +84,10 @@ class RunContext:
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `RunContext[MyContext]`, for annotations: of what type `context` is
+
+    def rename(self, run_id: str) -> None:
+        """It is that run."""
+        self.run_id = self.session.run_id = run_id
 
     def get(self, key: str, default: object = None) -> Any:
         """The session value of that name."""

@@ -180,7 +180,7 @@ class RunPersistence:
 
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
-        state.context.run_id = self.run_id
+        state.context.rename(self.run_id)
         self.segments.paths.know(image.get("paths", ()), rebuild(image, state, self._root))
         if self.journal is not None:
             paths = self.segments.paths

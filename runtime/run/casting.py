@@ -86,6 +86,8 @@ class Casting:
     def open(self, root: Node) -> None:
         """Let the run begin, or continue."""
         state = self._log.state
+        if self._log.context.watch is not None:
+            self._log.play()
         if state.root is not None:
             holder = state.root.holder
             assert holder is not None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
-from ..agent.session_values import bind_session
 from ..agent.tree import Node
 from ..codec.packing import pack
 from ..data.chat import MessageDelta
@@ -24,7 +23,7 @@ from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
 from ..errors import AgentError, CheckpointError, RunLost, UnderstudyError, text_of
-from ..log import log_as
+from ..log import work_for
 from .phase import RunPhase
 from .run_record import RunRecord
 from .watched_system import watch_of, watched_system
@@ -64,8 +63,7 @@ class EventLog:
     def enter(self, system: Host) -> None:
         """In the context of the supervisor, of which all that belongs to the run are copies: say whose they are."""
         context, persistence = self.context, self.persistence
-        bind_session(context.session)
-        log_as(context, None)
+        work_for(context.session)
         context.watch = watch = watch_of(system, context, self.record.agent_name)
         if watch is None:
             return
@@ -80,10 +78,10 @@ class EventLog:
     def play(self) -> None:
         """The agents begin to play."""
         watch, persistence = self.context.watch, self.persistence
-        if watch is not None:
-            recovered = persistence is not None and persistence.recovered
-            before = None if persistence is None else persistence.mark.trace_before
-            watch.play(before, recovered=recovered, resumed=self.state.root is not None and not recovered)
+        assert watch is not None
+        recovered = persistence is not None and persistence.recovered
+        before = None if persistence is None else persistence.mark.trace_before
+        watch.play(before, recovered=recovered, resumed=self.state.root is not None and not recovered)
 
     async def give_back(self) -> None:
         """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""

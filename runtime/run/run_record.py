@@ -19,7 +19,7 @@ from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
 from ..log import loggers
-from .failures import tell_failure
+from ..telemetry.failures import tell_failure
 from .phase import Ownership, RunPhase
 from .stream import EventStream
 
@@ -132,7 +132,7 @@ class RunRecord:
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
             self.result = self.followed or self.make_result()
-            if self.result.status is RunStatus.FAILED and self.followed is None:
+            if self.result.error is not None and self.followed is None and self.result.status is RunStatus.FAILED:
                 tell_failure(self.context, self.agent_name, self.result)
         if self.context.watch is not None:
             self.context.watch.end(self.result, self.problem, in_session=self.turn is not None, followed=self.followed is not None)

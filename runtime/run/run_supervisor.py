@@ -181,7 +181,6 @@ class RunSupervisor(HasLog, InnerActor):
 
     def _begin(self) -> None:
         self._record.advance(_PLAYING)
-        self._log.play()
         self._casting.open(self._root)
 
     # --- what agents report ---

@@ -9,6 +9,7 @@ Its files, each importing only from those above it:
     opening         an open span, and what is set back when it is closed
     watch           one run: its spans, measures and lines
     model_calls     one call of a model, looked at
+    failures        what the log says of a run that has failed
     switch          whether anything looks on
 
 It must never import OpenTelemetry before the program has, never change what a run does, and never let what it calls end a run.

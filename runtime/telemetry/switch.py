@@ -32,11 +32,12 @@ _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 class Switch:
     """What looks on in this process."""
 
-    __slots__ = ("_handles", "_meters", "_opener", "own")
+    __slots__ = ("_asked", "_handles", "_meters", "_opener", "own")
 
     def __init__(self) -> None:
         self._opener: tuple[object, Opener] | None = None  # and the provider whose it is
         self._meters: tuple[object, OtelMeters] | None = None
+        self._asked: tuple[str, ...] = ()  # what OpenTelemetry was asked for once
         self._handles: tuple[bool, ...] = ()  # of this package's that send spans: whether with content
         self.own: object = None  # a provider of this package's: while no handle is open, it sends nowhere
 
@@ -65,7 +66,7 @@ class Switch:
 
     def _tracing(self) -> Opener | None:
         api: Any = sys.modules.get("opentelemetry.trace")
-        provider = None if api is None else api.get_tracer_provider()
+        provider = None if api is None or self._is_unset(api, "_TRACER_PROVIDER") else api.get_tracer_provider()
         if provider is None or (provider is self.own and not self._handles):
             return None
         known = self._opener
@@ -78,9 +79,19 @@ class Switch:
         opener = known[1]
         return opener if opener.content or True not in self._handles else Opener(opener.api, opener.tracer, content=True)
 
+    def _is_unset(self, module: object, name: str) -> bool:
+        """Whether the program has certainly set no provider: to ask OpenTelemetry takes ten times as long, because it looks into the environment each time.
+
+        The variable is not public. Where it is missing, OpenTelemetry is asked; and once, for a provider that the environment names.
+        """
+        if name not in self._asked:
+            self._asked = (*self._asked, name)
+            return False
+        return vars(module).get(name, module) is None
+
     def _metering(self) -> OtelMeters | None:
         api: Any = sys.modules.get("opentelemetry.metrics")
-        provider = None if api is None else api.get_meter_provider()
+        provider = None if api is None or self._is_unset(sys.modules.get("opentelemetry.metrics._internal"), "_METER_PROVIDER") else api.get_meter_provider()
         if provider is None or _is_the_api_itself(provider, "opentelemetry.metrics"):
             return None
         if self._meters is None or self._meters[0] is not provider:

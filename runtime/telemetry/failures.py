@@ -14,8 +14,8 @@ from ..errors import text_of
 from ..log import loggers
 
 if TYPE_CHECKING:
-    from ..agent.run_context import RunContext
     from ..data.run_result import RunResult
+    from .watch import WatchedRun
 
 __all__ = ["tell_failure"]
 
@@ -23,7 +23,7 @@ _PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- 
 _DEEPEST: Final = 8
 
 
-def tell_failure(context: RunContext, root: str, result: RunResult) -> None:
+def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
     """Warn of it: what has failed, and where. The traceback is a line at DEBUG."""
     error = result.error
     if error is None or not loggers.run.isEnabledFor(logging.WARNING):
