@@ -255,7 +255,11 @@ __all__ = [
 __version__: str
 
 if _typing.TYPE_CHECKING:
-    from .observe import EVENT_SCHEMA, Graph, Tracing, event_json, graph, prometheus_app, sse, tracing_from_env
+    from .observe.event_json import EVENT_SCHEMA, event_json
+    from .observe.graph import Graph, graph
+    from .observe.otlp_export import Tracing, tracing_from_env
+    from .observe.prometheus import prometheus_app
+    from .observe.sse import sse
 else:  # a checker would take this for a module that has every name
     _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Tracing", "event_json", "graph", "prometheus_app", "sse", "tracing_from_env"))
 

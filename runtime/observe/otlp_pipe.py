@@ -102,7 +102,7 @@ class Door(SpanProcessor):
         """Send what is left."""
         batches, self._batches = self._batches, None
         if batches is not None:
-            batches.shutdown()
+            batches.shutdown()  # type: ignore[no-untyped-call]  # it has no annotations
 
     def shutdown(self) -> None:
         self.close()

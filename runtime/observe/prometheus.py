@@ -123,7 +123,7 @@ def prometheus_app(system: ActorSystem, runners: Iterable[Runner] = ()) -> Appli
         raise UsageError(_NO_EXTRA) from problem
     registry, own, readings = CollectorRegistry(), watched_system(system), _Readings(system)
     own.add(_Meters(registry))
-    registry.register(readings)  # type: ignore[arg-type]  # it has what a collector needs
+    registry.register(readings)
     for runner in runners:
         if runner.store is not None:
             own.waits_in(StoreAccess(runner.store))
