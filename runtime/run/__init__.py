@@ -6,6 +6,7 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     effects         what is left to do after a transition of its supervisor
     run_options     what a run may be given beside its messages, as types
     stream          events on their way to the consumer
+    watched_system  one system, as measures have it
     run_record      what is known of a run, between its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, written to the store, shown
     cancellation    how a run is ended before its end: at once, or at a safe point, which an agent reaches by its door
