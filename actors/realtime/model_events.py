@@ -26,6 +26,7 @@ __all__ = [
     "RealtimeModelInputAudioTranscriptionCompletedEvent",
     "RealtimeModelInputAudioTranscriptionFailedEvent",
     "RealtimeModelInputTokensDetails",
+    "RealtimeModelItemAcceptedEvent",
     "RealtimeModelItemDeletedEvent",
     "RealtimeModelItemTruncatedEvent",
     "RealtimeModelItemUpdatedEvent",
@@ -174,6 +175,14 @@ class RealtimeModelItemUpdatedEvent:
 
 
 @dataclass(slots=True)
+class RealtimeModelItemAcceptedEvent:
+    """Ours: the model has an item that no conversation shows, such as the output of a call."""
+
+    item_id: str
+    type: Literal["item_accepted"] = "item_accepted"
+
+
+@dataclass(slots=True)
 class RealtimeModelItemDeletedEvent:
     """An item is gone."""
 
@@ -304,6 +313,7 @@ RealtimeModelEvent: TypeAlias = (
     | RealtimeModelTranscriptDeltaEvent
     | RealtimeModelOutputTextDeltaEvent
     | RealtimeModelItemUpdatedEvent
+    | RealtimeModelItemAcceptedEvent
     | RealtimeModelItemDeletedEvent
     | RealtimeModelItemTruncatedEvent
     | RealtimeModelConnectionStatusEvent

@@ -97,7 +97,7 @@ class RealtimeModelSendAudio:
 class RealtimeModelSendToolOutput:
     """The output of a call. Made of the call, or of its id alone."""
 
-    __slots__ = ("event_id", "output", "start_response", "tool_call")
+    __slots__ = ("event_id", "item_id", "output", "start_response", "tool_call")
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class RealtimeModelSendToolOutput:
         *,
         call_id: str | None = None,
         event_id: str | None = None,
+        item_id: str | None = None,
     ) -> None:
         if tool_call is None:
             if call_id is None:
@@ -116,7 +117,8 @@ class RealtimeModelSendToolOutput:
         self.tool_call = tool_call
         self.output = output
         self.start_response = start_response
-        self.event_id = event_id
+        self.event_id = event_id  # of the wish for a response
+        self.item_id = item_id
 
     @property
     def call_id(self) -> str:

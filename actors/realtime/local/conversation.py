@@ -21,6 +21,7 @@ __all__ = ["ServerSession"]
 
 _MOST_APPEND: Final = 15 * 1024 * 1024
 _MOST_DESCRIPTION: Final = 1024
+_LONGEST_ID: Final = 32
 
 
 class Refusal(Exception):
@@ -128,7 +129,7 @@ class ServerSession:
 
     async def _detect(self, text: str | None, detection: Mapping[str, Any]) -> None:
         if text and self.heard is None:
-            self.heard, self.speech_item = text, f"item_{new_id()}"
+            self.heard, self.speech_item = text, _item_id()
             await self.send({"type": "input_audio_buffer.speech_started", "audio_start_ms": 0, "item_id": self.speech_item})
             if self.active is not None and detection.get("interrupt_response", True):
                 await self._end_active("cancelled", "turn_detected")
@@ -150,7 +151,7 @@ class ServerSession:
         await self.send({"type": "input_audio_buffer.cleared"})
 
     async def _commit_buffer(self) -> None:
-        item_id, text = self.speech_item or f"item_{new_id()}", self.heard or ""
+        item_id, text = self.speech_item or _item_id(), self.heard or ""
         self.buffer.clear()
         self.heard = self.speech_item = None
         previous = self.items[-1]["id"] if self.items else None
@@ -168,7 +169,9 @@ class ServerSession:
             await self.send({"type": f"{kind}.failed", "item_id": item["id"], "content_index": 0, "error": error})
             return
         item["content"][0]["transcript"] = text
-        await self.send({"type": f"{kind}.completed", "item_id": item["id"], "content_index": 0, "transcript": text, "usage": {"type": "tokens", "total_tokens": 3}})
+        await self.send(
+            {"type": f"{kind}.completed", "item_id": item["id"], "content_index": 0, "transcript": text, "usage": {"type": "tokens", "total_tokens": 3}}
+        )
 
     # --- the conversation ---
 
@@ -186,7 +189,9 @@ class ServerSession:
         await self.send({"type": "conversation.item.added", "previous_item_id": before, "item": item})
 
     async def _create_item(self, message: dict[str, Any]) -> None:
-        item = {"id": f"item_{new_id()}", "object": "realtime.item", "status": "completed", **message["item"]}
+        item = {"id": _item_id(), "object": "realtime.item", "status": "completed", **message["item"]}
+        if len(item["id"]) > _LONGEST_ID and "id" in message["item"]:
+            raise Refusal("string_above_max_length", f"Invalid 'item.id': at most {_LONGEST_ID} characters.")
         if self.find(item["id"]) is not None:
             raise Refusal("item_already_exists", f"Item with id {item['id']!r} is there already.")
         previous = message.get("previous_item_id")
@@ -262,7 +267,13 @@ class ServerSession:
     async def respond(self, options: dict[str, Any]) -> None:
         """Begin a response."""
         outside = options.get("conversation") == "none"
-        response = {"id": f"resp_{new_id()}", "object": "realtime.response", "status": "in_progress", "output": [], "conversation_id": None if outside else "conv_1"}
+        response = {
+            "id": f"resp_{new_id()}",
+            "object": "realtime.response",
+            "status": "in_progress",
+            "output": [],
+            "conversation_id": None if outside else "conv_1",
+        }
         self.server.responses.append((response["id"], options, [dict(one) for one in self.items]))
         if not outside:
             self.active = response
@@ -304,7 +315,7 @@ class ServerSession:
         await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": reply.usage or _USAGE}})
 
     def _item_for(self, part: Say | Write | Call) -> dict[str, Any]:
-        item: dict[str, Any] = {"id": f"item_{new_id()}", "object": "realtime.item", "status": "in_progress"}
+        item: dict[str, Any] = {"id": _item_id(), "object": "realtime.item", "status": "in_progress"}
         if isinstance(part, Call):
             return {**item, "id": part.item_id or item["id"], "type": "function_call", "name": part.name, "call_id": part.call_id, "arguments": ""}
         return {**item, "type": "message", "role": "assistant", "content": []}
@@ -378,3 +389,7 @@ _USAGE: Final = {
 def _words(text: str) -> list[str]:
     pieces = text.split(" ")
     return [piece + (" " if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces)]
+
+
+def _item_id() -> str:
+    return f"item_{new_id()}"[:_LONGEST_ID]

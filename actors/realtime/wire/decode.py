@@ -23,6 +23,7 @@ from ..model_events import (
     RealtimeModelInputAudioTranscriptionCompletedEvent,
     RealtimeModelInputAudioTranscriptionFailedEvent,
     RealtimeModelInputTokensDetails,
+    RealtimeModelItemAcceptedEvent,
     RealtimeModelItemDeletedEvent,
     RealtimeModelItemTruncatedEvent,
     RealtimeModelItemUpdatedEvent,
@@ -106,7 +107,7 @@ def _item_updated(message: dict[str, Any], *, done: bool = False) -> list[Realti
     item = item_of(raw, message.get("previous_item_id"))
     response_id = message.get("response_id")
     if item is None:
-        return [RealtimeModelOtherEvent(message)]
+        return [RealtimeModelItemAcceptedEvent(raw["id"])]
     updated = RealtimeModelItemUpdatedEvent(item, response_id=response_id, done=done)
     if done and raw["type"] == "function_call" and response_id is not None and raw.get("status") != "incomplete":
         call = RealtimeModelToolCallEvent(

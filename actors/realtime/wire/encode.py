@@ -26,7 +26,7 @@ from ..model_inputs import (
     RealtimeModelSendUserInput,
 )
 
-__all__ = ["MOST_AUDIO", "audio_messages", "messages_of", "session_payload"]
+__all__ = ["MOST_AUDIO", "audio_messages", "messages_of", "raw_messages", "session_payload"]
 
 MOST_AUDIO: Final = 15 * 1024 * 1024 * 3 // 4 // 6 * 6
 """Bytes of audio in one message: with what base64 adds, 15 MiB; a whole number of samples in every format."""
@@ -95,19 +95,20 @@ def messages_of(event: RealtimeModelSendEvent) -> list[str]:
     """The messages that carry out what is asked."""
     if isinstance(event, RealtimeModelSendAudio):
         return audio_messages(event)
-    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in _plain_messages(event)]
+    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in raw_messages(event)]
 
 
-def _plain_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
+def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
+    """The same, before they are text."""
     match event:
         case RealtimeModelSendUserInput():
             item = {**_user_item(event.user_input), **_id(event.item_id)}
             made: list[dict[str, Any]] = [{"type": "conversation.item.create", "item": item}]
             return [*made, _response(event.event_id)] if event.start_response else made
         case RealtimeModelSendToolOutput():
-            output = {"type": "function_call_output", "call_id": event.call_id, "output": event.output}
-            made = [{"type": "conversation.item.create", "item": output, **_event_id(event.event_id)}]
-            return [*made, _response(None)] if event.start_response else made
+            output = {"type": "function_call_output", "call_id": event.call_id, "output": event.output, **_id(event.item_id)}
+            made = [{"type": "conversation.item.create", "item": output}]
+            return [*made, _response(event.event_id)] if event.start_response else made
         case RealtimeModelSendResponse():
             return [_response(event.event_id, event.tool_choice, event.other_data)]
         case RealtimeModelSendInterrupt():
