@@ -155,7 +155,7 @@ class Link:
             core.show_raw(RealtimeModelEndOfStreamEvent())
             core.finish(None)
             return
-        if self.rules is None or (isinstance(error, ModelError) and not error.retryable):
+        if self.rules is None or not (isinstance(error, OSError) or (isinstance(error, ModelError) and error.retryable)):
             self.status("disconnected")
             core.fatal(error)
             return
