@@ -8,6 +8,12 @@ from understudy.actors.realtime.local import LocalRealtimeServer
 from understudy.runtime import ActorSystem
 
 
+async def until(condition):
+    """Let the loop go on until that holds."""
+    while not condition():
+        await asyncio.sleep(0)
+
+
 class Heard:
     """What a consumer was shown."""
 
@@ -59,6 +65,10 @@ class Desk:
         before = len(self.heard.of("agent_end")) if self.heard else 0
         await self.session.send_message(text, **options)
         await self.heard.until_shown("agent_end", before + responses)
+
+    async def until_queued(self, ms):
+        """Wait until so much audio waits for the consumer."""
+        await until(lambda: self.session._core.events.audio_ms >= ms)
 
     def sent(self, *kinds, since=0):
         """The types of what was sent to the server, without audio."""

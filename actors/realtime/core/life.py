@@ -297,7 +297,7 @@ class Life(Inputs):
             if not self.closed.done():
                 self.closed.set_result(None)
             if self.ref is not None:
-                self.ref.stop(block=False)
+                await self.ref.stop(block=False)
 
     async def _close_all(self) -> None:
         for timer in tuple(self.timers):

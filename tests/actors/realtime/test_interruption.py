@@ -40,9 +40,7 @@ def test_case_18_audio_that_the_consumer_has_not_taken_is_taken_back(run):
         async with desk(AGENT, Reply(Say(LONG, ms=2_000), gate), clock=clock, consume=False) as at:
             await at.session.send_message("count")
             await gate.reached.wait()
-            await at.server.session.send({"type": "rate_limits.updated"})
-            while at.session._core.events.audio_ms < 2_000:
-                await at.session.model.send_event(__import__("understudy.actors.realtime", fromlist=["x"]).RealtimeModelSendRawMessage({"type": "input_audio_buffer.clear"}))
+            await at.until_queued(2_000)
             await at.session.interrupt()
             await at.server.until_sent("response.cancel")
             await at.session.close()
@@ -179,6 +177,7 @@ def test_case_22_history_and_replay_hold_what_was_heard_cut_at_a_word(run):
             assert (said.status, said.audio_end_ms) == ("incomplete", 1_000)
             at.server.session.peer.abort()
             await at.heard.until_shown("reconnected")
+            await at.server.until(lambda: len(at.server.session.items) == 2)
             assert [item["content"][0]["text"] for item in at.server.session.items] == ["count", "one two three four five"]
 
     run(main())

@@ -102,7 +102,7 @@ def test_case_08_a_consumer_that_takes_nothing_does_not_delay_the_barge_in(run):
         clock, gate = ManualClock(), Gate()
         async with desk(AGENT, Reply(Say("One two three four.", ms=10_000), gate), clock=clock, consume=False, config={"event_buffer": 8}) as at:
             await at.session.send_message("hi")
-            await gate.reached.wait()
+            await at.until_queued(10_000)
             clock.advance(3)
             await at.session.send_audio(speech("stop"))
             await at.server.until_sent("conversation.item.truncate")
