@@ -340,7 +340,3 @@ class Life(Inputs):
         if self.closer is None:
             self.report(self.settle)
             await waits
-
-    def stopped(self) -> None:
-        """The actor has ended: by the system, if not by the session."""
-        self.finish(None)

@@ -59,9 +59,10 @@ class SessionActor(Actor):
         del timeout
         self.spawn(_Drainer).tell(self.core)
 
-    def on_stop(self) -> None:
-        """The system ends this one: whoever waits for its events is told."""
-        self.core.stopped()
+    async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
+        """The system ends this one, if it has not ended itself: what is under way ends in good order."""
+        self.core.finish(None)
+        await self.core.closed
 
 
 class _Drainer(Actor):
