@@ -68,6 +68,8 @@ class Call:
     """The arguments that an approval has put in the place of the model's."""
     output: str | None = None
     sent: bool = False
+    queued: int = 0
+    """The connection for which its output waits to be written."""
     wished: bool = False
     task: asyncio.Task[None] | None = None
     timer: Timer | None = None
@@ -108,7 +110,7 @@ class Calls:
             if (known.name, _canonical(known.arguments)) != (event.name, _canonical(event.arguments)):
                 msg = f"the model has used the id {event.call_id!r} of a call of {known.name} again, for {event.name} with other arguments: nothing was run"
                 core.error(ToolError(msg), code="tool_call_id_reused", call_id=event.call_id)
-            elif known.state == "done" and not known.sent:
+            elif known.state == "done" and not known.sent and known.queued != core.link.epoch:
                 self.send(known)
             return None
         settings = core.in_force if response is None else response.settings
@@ -382,7 +384,8 @@ class Calls:
         return any(one.state in ("running", "waiting", "approval") for one in self.all.values())
 
     def unsent(self) -> list[Call]:
-        return [one for one in self.all.values() if one.state == "done" and not one.sent]
+        epoch = self._core.link.epoch
+        return [one for one in self.all.values() if one.state == "done" and not one.sent and one.queued != epoch]
 
 
 def _item_of(call: Call, previous: str | None) -> RealtimeToolCallItem:

@@ -24,6 +24,7 @@ def send_output(core: SessionCore, call: Call, item_id: str, wish: Wish | None) 
     def sent() -> None:
         call.sent = True
 
+    call.queued = core.link.epoch
     if call.epoch == core.link.epoch:
         starts = wish is not None and core.responses.request_now(wish)
         event_id = wish.event_id if wish is not None and starts else None
