@@ -82,7 +82,7 @@ async def main():
                     break
             session.context.session["kept"] = 1
             await session.send_message("hm", respond=False)
-            while session._core.record.is_pending or len(session.history) < 3:
+            while session._core.record.is_pending or session.history[-1].type != "message" or session.history[-1].content[0].text != "hm":
                 await asyncio.sleep(0)
             os.kill(os.getpid(), signal.SIGKILL)
         else:

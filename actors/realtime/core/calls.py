@@ -68,6 +68,8 @@ class Call:
     """The arguments that an approval has put in the place of the model's."""
     output: str | None = None
     sent: bool = False
+    recorded: bool = False
+    """Whether its output is in the store, if there is one."""
     queued: int = 0
     """The connection for which its output waits to be written."""
     wished: bool = False
@@ -110,7 +112,7 @@ class Calls:
             if (known.name, _canonical(known.arguments)) != (event.name, _canonical(event.arguments)):
                 msg = f"the model has used the id {event.call_id!r} of a call of {known.name} again, for {event.name} with other arguments: nothing was run"
                 core.error(ToolError(msg), code="tool_call_id_reused", call_id=event.call_id)
-            elif known.state == "done" and not known.sent and known.queued != core.link.epoch:
+            elif known.recorded:
                 self.send(known)
             return None
         settings = core.in_force if response is None else response.settings
@@ -298,8 +300,9 @@ class Calls:
     def send(self, call: Call) -> None:
         """Send the output, and have the response that waits for it, if it was the last."""
         core = self._core
+        call.recorded = True
         core.conversation.mark(call.item_id, status="completed", output=call.output)
-        if core.is_closing:
+        if core.is_closing or call.sent or call.queued == core.link.epoch:
             return
         core.history_changed(call.item_id)
         if not core.link.is_ready:
@@ -385,7 +388,7 @@ class Calls:
 
     def unsent(self) -> list[Call]:
         epoch = self._core.link.epoch
-        return [one for one in self.all.values() if one.state == "done" and not one.sent and one.queued != epoch]
+        return [one for one in self.all.values() if one.recorded and not one.sent and one.queued != epoch]
 
 
 def _item_of(call: Call, previous: str | None) -> RealtimeToolCallItem:

@@ -143,7 +143,7 @@ class SessionCore(Life):
             for call in self.calls.all.values():
                 if call.item_id in replayed:
                     call.epoch = self.link.epoch
-                    if call.state == "done" and not call.sent:
+                    if call.recorded and not call.sent:
                         call.sent = call.wished = True
                         self.link.ask()
         if self.handing.is_pending:

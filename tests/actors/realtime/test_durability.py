@@ -247,7 +247,6 @@ def test_case_59_a_lost_lease_ends_the_session_which_writes_and_sends_nothing_mo
             count = len(await store.read("understudy:session:s"))
             lease = at.session._core.record.lease
             await store.revoke(lease.claim.owner)
-            lease.owner.end()
             await at.session.send_message("and now?")
             await at.heard.task
             assert isinstance(at.heard.error, RunLost)
