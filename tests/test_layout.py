@@ -46,12 +46,17 @@ ORDER = {
         "chat_agent": (),
         "remote": (),
         "prebuilt": (),
+        "realtime": (),
         "agents_sdk": (),
         "swarm": (),
     },
 }
 # What is imported upwards when it is called, and not before: a method that makes something of a higher room for its caller.
-LAZY = {("actors.agent", "actors.handoffs.agent_tool"), ("runtime.actor.current", "runtime.system.threaded")}
+LAZY = {
+    ("actors.agent", "actors.handoffs.agent_tool"),
+    ("actors.realtime.core.tool_player", "actors.agents_sdk.tool_context"),
+    ("runtime.actor.current", "runtime.system.threaded"),
+}
 MOST_FILES = 21
 NAMED_BY_OTHERS = {"actors/agents_sdk"}  # its modules are those that programs of OpenAI's SDK import
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))

@@ -16,6 +16,7 @@ Owns, each importing only from those above it:
     agent             `RealtimeAgent`
     handoffs          `realtime_handoff`
     events            what a session shows
+    state             what a session holds, as plain values
     core              one session at work
     wire              OpenAI's protocol
     openai_realtime   OpenAI's models
@@ -55,7 +56,6 @@ from .config import (
     RealtimeVoice,
     Reconnect,
 )
-from .core.settings import DEFAULT_MODEL_SETTINGS
 from .events import (
     RealtimeAgentEndEvent,
     RealtimeAgentStartEvent,
@@ -146,6 +146,7 @@ from .model_inputs import (
 from .openai_realtime import OpenAIRealtimeModel, OpenAIRealtimeSIPModel, OpenAIRealtimeWebSocketModel, get_api_key
 from .runner import RealtimeRunner
 from .session import RealtimeSession
+from .state.settings import DEFAULT_MODEL_SETTINGS
 from .testing import RealtimeConnectCall, RealtimeScriptError, RealtimeStep, ScriptedRealtimeModel, UnconsumedRealtimeSteps, UnexpectedRealtimeSend
 
 __all__ = [

@@ -6,6 +6,7 @@ Owns: `realtime_handoff`, and what cannot be asked of one. It must never carry a
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ...runtime.errors import UsageError
@@ -17,11 +18,13 @@ __all__ = ["RealtimeHandoff", "as_realtime_handoff", "realtime_handoff"]
 RealtimeHandoff: TypeAlias = Handoff
 """A `Handoff` to a `RealtimeAgent`."""
 
-_REFUSED = {
-    "input_filter": "a connection has one conversation, and what was said stays in it",
-    "nest_handoff_history": "a connection has one conversation, and what was said stays in it",
-    "mode": "a session has one voice at a time: an agent that only answers takes part as a tool, by agent.as_tool()",
-}
+_REFUSED = MappingProxyType(
+    {
+        "input_filter": "a connection has one conversation, and what was said stays in it",
+        "nest_handoff_history": "a connection has one conversation, and what was said stays in it",
+        "mode": "a session has one voice at a time: an agent that only answers takes part as a tool, by agent.as_tool()",
+    }
+)
 
 
 def realtime_handoff(
@@ -30,15 +33,15 @@ def realtime_handoff(
     tool_description_override: str | None = None,
     on_handoff: Callable[..., object] | None = None,
     input_type: Any = None,
-    is_enabled: Any = True,
+    is_enabled: Any = True,  # noqa: FBT002 -- the SDK's order
     *,
     tool_name: str | None = None,
     tool_description: str | None = None,
     **others: object,
 ) -> Handoff:
     """A tool by which the session is handed over to another agent that speaks."""
-    for name in others:
-        if name in _REFUSED and (name != "mode" or others[name] == "call"):
+    for name, value in others.items():
+        if name in _REFUSED and (name != "mode" or value == "call"):
             msg = f"realtime_handoff({name}=...): {_REFUSED[name]}."
             raise UsageError(msg)
         if name != "mode":

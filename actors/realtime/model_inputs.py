@@ -1,6 +1,7 @@
 """What a session tells its connection.
 
-Owns: these values, as the Agents SDK has them; those of ours say what the SDK leaves to its model. A connection that cannot do what is asked says so by `UsageError`.
+Owns: these values, as the Agents SDK has them; those of ours say what the SDK leaves to its model. A connection that cannot do what is asked says so by
+`UsageError`. It must never know a wire format.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from ...runtime.errors import ModelError, UsageError
 from ...runtime.maybe_await import maybe_await
 from .agent import RealtimeAgent
 from .config import RealtimeRunConfig, checked_config
-from .core.settings import DEFAULT_MODEL_SETTINGS, agent_settings, flatten
 from .model import RealtimeConnection, RealtimeModelConfig
 from .model_events import RealtimeModelErrorEvent, RealtimeModelEvent, RealtimeModelRawServerEvent
 from .model_inputs import RealtimeModelSendAudio, RealtimeModelSendEvent, RealtimeModelSendSessionUpdate
+from .state.settings import DEFAULT_MODEL_SETTINGS, agent_settings, flatten
 from .wire.decode import decode, read_message
 from .wire.encode import messages_of, session_payload
 from .wire.socket import Socket, closed_error, is_clean_close, open_client_socket, open_socket
@@ -154,7 +154,7 @@ class _Connection:
     async def _receive(self) -> bytes | str:
         try:
             return await self._socket.recv(decode=False)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever ends a connection
             raise closed_error(error) from None
 
     async def _send_update(self, event_id: str, flat: Mapping[str, Any]) -> None:
@@ -187,7 +187,7 @@ class _Connection:
         while True:
             try:
                 data = await self._socket.recv(decode=False)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 -- whatever ends a connection
                 self._void_updates()
                 if self._closed or is_clean_close(error):
                     return

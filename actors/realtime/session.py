@@ -22,7 +22,6 @@ from ...runtime.errors import UsageError
 from ...runtime.system.system import ActorSystem
 from .agent import RealtimeAgent
 from .config import RealtimeRunConfig, RealtimeUserInput, checked_config
-from .core.replay import items_of_messages
 from .core.sdk_model import adapted
 from .core.session_actor import Report, SessionActor, deliver_report
 from .core.session_core import SessionCore
@@ -31,6 +30,7 @@ from .items import RealtimeItem
 from .model import RealtimeModelConfig, RealtimeModelListener
 from .model_events import RealtimeModelEvent
 from .model_inputs import RealtimeModelSendEvent
+from .state.replay import items_of_messages
 
 __all__ = ["RealtimeSession", "SessionModel"]
 

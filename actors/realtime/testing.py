@@ -150,7 +150,8 @@ class ScriptedRealtimeModel:
             if self._strict and (step is not None or self._steps or self.connect_calls):
                 said = "no scripted steps remain." if step is None else "event did not match the next scripted expectation."
                 self._note(event)
-                raise UnexpectedRealtimeSend(f"Unexpected Realtime send: {said}", actual=event, expected=None if step is None else step.expect)
+                msg = f"Unexpected Realtime send: {said}"
+                raise UnexpectedRealtimeSend(msg, actual=event, expected=None if step is None else step.expect)
             self._note(event)
             return
         self._steps.pop(0)
@@ -226,7 +227,7 @@ def _connect_call(options: RealtimeModelConfig) -> RealtimeConnectCall:
     made: RealtimeConnectCall = {"api_key_provided": "api_key" in options, "headers_provided": "headers" in options}
     if "url" in options:
         where = urlsplit(options["url"])
-        made["url"] = where._replace(query="", netloc=where.netloc.rpartition("@")[2]).geturl()
+        made["url"] = f"{where.scheme}://{where.netloc.rpartition('@')[2]}{where.path}"
     if "initial_model_settings" in options:
         made["initial_model_settings"] = options["initial_model_settings"]
     if "playback_tracker" in options:

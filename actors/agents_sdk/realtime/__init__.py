@@ -1,6 +1,7 @@
 """Agents that speak, by the SDK's names: the package `understudy.actors.realtime`.
 
-Owns nothing but its modules' names, under which a program finds what it imports from the SDK's: `agent`, `audio_formats`, `config`, `events`, `handoffs`, `items`,
+Owns nothing but its modules' names, under which a program finds what it imports from the SDK's: `agent`, `audio_formats`,
+`config`, `events`, `handoffs`, `items`,
 `model`, `model_events`, `model_inputs`, `openai_realtime`, `runner`, `session`, `testing`. It must never define anything itself.
 """
 

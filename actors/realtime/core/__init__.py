@@ -2,22 +2,16 @@
 
 Owns, each importing only from those above it (for their types, the parts know `session_core`, which puts them together):
 
-    settings        what holds in a connection, and the difference between two
-    event_queue     what waits for the consumer
-    outbox          what waits to be written
-    conversation    what was said
-    playback        what was heard of it
     responses       one response at a time
     tool_door       what a tool can reach
     tool_player     one call of a tool
+    call            what is known of a call
     sending         its output, on its way
     calls           all calls
     interruption    ending what is said
     guards          guardrails
     handing         handing over
-    replay          what a new connection is told
     link            connections
-    recorded        a session as the store has it
     record          what is written to the store
     watching        hooks and spans
     inbound         what follows from what the model says

@@ -6,85 +6,27 @@ Owns: which calls there are, which run, which wait for an answer, and which resp
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from ....runtime.clock import Timer
-from ....runtime.data.chat import ToolCall
 from ....runtime.errors import AgentError, ToolError, UsageError
 from ..events import RealtimeToolApprovalRequired, RealtimeToolCancelled, RealtimeToolEnd, RealtimeToolStart
 from ..items import RealtimeToolCallItem
 from ..model_events import RealtimeModelToolCallEvent
+from .call import Batch, Call
 from .responses import Response, Wish
 from .sending import send_output
-from .settings import AgentSettings
 from .tool_player import Played, play_call, wants_approval
 
 if TYPE_CHECKING:
     from .session_core import SessionCore
 
-__all__ = ["Batch", "Call", "Calls"]
+__all__ = ["Calls"]
 
 _REJECTED: Final = "Tool execution was not approved."
 _INTERRUPTED: Final = "cancelled: the user interrupted"
-
-
-@dataclass(eq=False)
-class Batch:
-    """The calls of one response."""
-
-    response: Response | None
-    open: set[str] = field(default_factory=set)
-    """Whose outputs the next response waits for."""
-    ended: list[str] = field(default_factory=list)
-    """The items of the outputs that are there."""
-    closed: bool = False
-    handed_over: bool = False
-
-
-@dataclass(eq=False)
-class Call:
-    """One call."""
-
-    id: str
-    name: str
-    arguments: str
-    item_id: str
-    settings: AgentSettings
-    batch: Batch
-    epoch: int
-    """The connection whose far side knows it."""
-    state: Literal["waiting", "approval", "running", "done"] = "waiting"
-    alone: bool = False
-    """Whether it brings a response of its own."""
-    quiet: bool = False
-    """Whether it brings none."""
-    asked: bool = False
-    given: str | None = None
-    """The arguments that an approval has put in the place of the model's."""
-    output: str | None = None
-    sent: bool = False
-    recorded: bool = False
-    """Whether its output is in the store, if there is one."""
-    queued: int = 0
-    """The connection for which its output waits to be written."""
-    wished: bool = False
-    task: asyncio.Task[None] | None = None
-    timer: Timer | None = None
-
-    @property
-    def tool(self) -> Any:
-        return self.settings.tools.get(self.name)
-
-    def as_call(self) -> ToolCall:
-        return ToolCall(self.id, self.name, self.arguments if self.given is None else self.given)
-
-    def as_event(self) -> RealtimeModelToolCallEvent:
-        return RealtimeModelToolCallEvent(self.name, self.id, self.arguments, self.item_id)
 
 
 class Calls:
@@ -170,7 +112,7 @@ class Calls:
         work = wants_approval(call.tool, call.settings.agent, core.context, core.system, call.as_call(), guarded=guarded)
         call.task = core.child(work, lambda found, error: self._asked(call, found, error), f"approval of {call.name}")
 
-    def _asked(self, call: Call, found: bool | Played | None, error: BaseException | None) -> None:
+    def _asked(self, call: Call, found: bool | Played | None, error: BaseException | None) -> None:  # noqa: FBT001 -- what was found
         if call.state != "waiting":
             return
         if isinstance(found, Played) or error is not None:

@@ -19,13 +19,13 @@ from ..config import RealtimeRunConfig
 from ..events import RealtimeError, RealtimeHistoryAdded, RealtimeHistoryUpdated, RealtimeRawModelEvent
 from ..items import RealtimeItem
 from ..model import RealtimeModel, RealtimeModelConfig
-from .conversation import Conversation
-from .event_queue import EventQueue, Kind
-from .outbox import Outbox
-from .playback import Playback
+from ..state.conversation import Conversation
+from ..state.event_queue import EventQueue, Kind
+from ..state.outbox import Outbox
+from ..state.playback import Playback
+from ..state.settings import AgentSettings
 from .record import Record
 from .session_actor import Report, deliver_report
-from .settings import AgentSettings
 
 if TYPE_CHECKING:
     from ....runtime.system.system import ActorSystem

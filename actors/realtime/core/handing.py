@@ -19,8 +19,8 @@ from ...handoffs.handoff import Handoff
 from ..agent import RealtimeAgent
 from ..events import RealtimeHandoffEvent
 from ..model_inputs import RealtimeModelSendSessionUpdate
-from .calls import Call
-from .settings import AgentSettings, difference
+from ..state.settings import AgentSettings, difference
+from .call import Call
 from .tool_player import Played
 
 if TYPE_CHECKING:
@@ -94,26 +94,30 @@ class Handing:
     # --- steps 1 to 4 ---
 
     async def _prepare(self, call: Call, handoff: Handoff) -> AgentSettings:
-        core = self._core
-        self._count += 1
         source = call.settings.agent
         with span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
             try:
-                if self._count > core.config.get("max_handoffs", 100):
-                    msg = f"the session has handed over {self._count - 1} times, and must not more often: config['max_handoffs']"
-                    raise HandoffError(msg, agent=source.name)
-                if not await handoff.enabled(core.context, source):
-                    msg = f"there is no tool named {call.name!r}: it is not enabled now"
-                    raise ModelBehaviorError(msg, agent=source.name)
-                target = await maybe_await(handoff.on_invoke_handoff(core.context, call.arguments))
-                if not isinstance(target, RealtimeAgent):
-                    msg = f"the handoff {call.name} came to {type(target).__name__}: its target has to be a RealtimeAgent."
-                    raise UsageError(msg, agent=source.name)
+                target = await self._target(call, handoff)
                 opened.set(to_agent=target.name)
-                return await core.settings_of(target)
+                return await self._core.settings_of(target)
             except Exception as error:
                 opened.fail(type(error).__name__)
                 raise
+
+    async def _target(self, call: Call, handoff: Handoff) -> RealtimeAgent:
+        core, source = self._core, call.settings.agent
+        self._count += 1
+        if self._count > core.config.get("max_handoffs", 100):
+            msg = f"the session has handed over {self._count - 1} times, and must not more often: config['max_handoffs']"
+            raise HandoffError(msg, agent=source.name)
+        if not await handoff.enabled(core.context, source):
+            msg = f"there is no tool named {call.name!r}: it is not enabled now"
+            raise ModelBehaviorError(msg, agent=source.name)
+        target: Any = await maybe_await(handoff.on_invoke_handoff(core.context, call.arguments))
+        if not isinstance(target, RealtimeAgent):
+            msg = f"the handoff {call.name} came to {type(target).__name__}: its target has to be a RealtimeAgent."
+            raise UsageError(msg, agent=source.name)
+        return target
 
     def _prepared(self, call: Call, settings: AgentSettings | None, error: BaseException | None) -> None:
         core = self._core

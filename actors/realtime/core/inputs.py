@@ -24,7 +24,8 @@ from .noting import Noting
 from .responses import Responses, Wish
 
 if TYPE_CHECKING:
-    from .calls import Call, Calls
+    from .call import Call
+    from .calls import Calls
     from .guards import InputGuards
     from .link import Link
 

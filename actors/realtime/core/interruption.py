@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..events import RealtimeAudioInterrupted
 from ..model_inputs import RealtimeModelSendInterrupt, Truncation
-from .playback import AudioItem
+from ..state.playback import AudioItem
 from .responses import Response
 
 if TYPE_CHECKING:

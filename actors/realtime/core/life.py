@@ -24,16 +24,16 @@ from ..events import RealtimeError
 from ..handoffs import as_realtime_handoff
 from ..items import AssistantMessageItem, RealtimeItem
 from ..model import RealtimeConnection
-from .calls import Batch, Call
+from ..state.recorded import Recorded
+from .call import Batch, Call
 from .inputs import Inputs
 from .record import Record
-from .recorded import Recorded
 from .responses import Wish
 from .tool_player import Played
 
 if TYPE_CHECKING:
+    from ..state.settings import AgentSettings
     from .handing import Handing
-    from .settings import AgentSettings
     from .watching import Watching
 
 __all__ = ["Life"]

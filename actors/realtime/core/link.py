@@ -21,7 +21,7 @@ from ..items import RealtimeItem
 from ..model import RealtimeConnection, RealtimeModelConfig
 from ..model_events import RealtimeConnectionStatus, RealtimeModelConnectionStatusEvent, RealtimeModelEndOfStreamEvent
 from ..model_inputs import RealtimeModelSendEvent, RealtimeModelSendItem
-from .replay import replayed_items
+from ..state.replay import replayed_items
 
 if TYPE_CHECKING:
     from .session_core import SessionCore

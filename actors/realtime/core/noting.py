@@ -14,7 +14,7 @@ from ..items import AssistantMessageItem, AssistantText, InputAudio, RealtimeToo
 from .core_base import CoreBase
 
 if TYPE_CHECKING:
-    from .calls import Call
+    from .call import Call
 
 __all__ = ["Noting"]
 

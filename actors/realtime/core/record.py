@@ -24,7 +24,7 @@ from ....runtime.durability.store_access import StoreAccess
 from ....runtime.durability.store_keys import preempt_key, session_key
 from ....runtime.errors import RunLost, SessionBusy
 from ....runtime.stores.writes import Append
-from .recorded import Recorded, read_records
+from ..state.recorded import Recorded, read_records
 
 if TYPE_CHECKING:
     from .session_core import SessionCore

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ....runtime.data.chat import new_id
 from ..model_inputs import RealtimeModelSendResponse
-from .settings import AgentSettings
+from ..state.settings import AgentSettings
 
 if TYPE_CHECKING:
     from .session_core import SessionCore

@@ -39,16 +39,16 @@ class SdkModel:
 
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
         model = self._model
-        if getattr(model, "_understudy_session", False):
+        if getattr(model, "understudy_session", False):
             msg = f"{type(model).__name__} is a model in the style of the Agents SDK, which serves one session at a time: it has one. Make another model."
             raise UsageError(msg)
         connection = _SdkConnection(model)
-        model._understudy_session = True
+        model.understudy_session = True
         model.add_listener(connection)
         try:
             await model.connect(options)
         except BaseException:
-            model._understudy_session = False
+            model.understudy_session = False
             model.remove_listener(connection)
             raise
         return connection
@@ -92,6 +92,6 @@ class _SdkConnection:
             yield event
 
     async def close(self) -> None:
-        self._model._understudy_session = False
+        self._model.understudy_session = False
         self._model.remove_listener(self)
         await self._model.close()

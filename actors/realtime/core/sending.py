@@ -12,7 +12,7 @@ from ..model_inputs import RealtimeModelSendItem, RealtimeModelSendToolOutput
 from .responses import Wish
 
 if TYPE_CHECKING:
-    from .calls import Call
+    from .call import Call
     from .session_core import SessionCore
 
 __all__ = ["send_output"]

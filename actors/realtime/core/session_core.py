@@ -20,6 +20,7 @@ from ..audio_formats import PCM16
 from ..config import RealtimeRunConfig
 from ..items import AssistantMessageItem
 from ..model import RealtimeModel, RealtimeModelConfig
+from ..state.settings import AgentSettings, agent_settings
 from .calls import Calls
 from .guards import InputGuards, OutputGuards
 from .handing import Handing
@@ -27,7 +28,6 @@ from .inbound import Inbound
 from .life import Life
 from .link import Link
 from .responses import Response, Responses
-from .settings import AgentSettings, agent_settings
 from .watching import Watching
 
 __all__ = ["SessionCore"]
@@ -112,7 +112,7 @@ class SessionCore(Life):
             return {}
         if voice not in self._told_voices:
             self._told_voices.append(voice)
-            msg = f"the voice stays as it is: once the assistant has spoken, the model takes no other one, and {voice!r} was wanted. See voice_change='reconnect'."
+            msg = f"the voice stays: once the assistant has spoken, the model takes no other, and {voice!r} was wanted. See voice_change='reconnect'."
             self.error(UsageError(msg), code="voice_kept")
         return changed
 

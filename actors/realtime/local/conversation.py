@@ -62,9 +62,9 @@ class ServerSession:
         try:
             handler = self._HANDLERS.get(message.get("type", ""))
             if handler is None:
-                raise Refusal("invalid_value", f"Invalid value: {message.get('type')!r}. Supported values are: {', '.join(sorted(self._HANDLERS))}.")
+                raise Refusal("invalid_value", f"Invalid value: {message.get('type')!r}. Supported values are: {', '.join(sorted(self._HANDLERS))}.")  # noqa: TRY301
             if (code := self.server.refusal_of(message)) is not None:
-                raise Refusal(code, f"{message['type']} was refused, as the script says")
+                raise Refusal(code, f"{message['type']} was refused, as the script says")  # noqa: TRY301 -- as above
             await getattr(self, handler)(message)
         except Refusal as refusal:
             self.server.errors.append((refusal.code, message))
@@ -312,7 +312,7 @@ class ServerSession:
         details: dict[str, Any] = {"type": status, **({"reason": reason} if reason else {})}
         if status == "failed":
             details["error"] = {"type": "server_error", "code": reply.code or "server_error"}
-        await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": reply.usage or _USAGE}})
+        await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": reply.usage or _usage()}})
 
     def _item_for(self, part: Say | Write | Call) -> dict[str, Any]:
         item: dict[str, Any] = {"id": _item_id(), "object": "realtime.item", "status": "in_progress"}
@@ -377,13 +377,15 @@ class ServerSession:
     }
 
 
-_USAGE: Final = {
-    "total_tokens": 15,
-    "input_tokens": 10,
-    "output_tokens": 5,
-    "input_token_details": {"text_tokens": 4, "audio_tokens": 6, "cached_tokens": 2},
-    "output_token_details": {"text_tokens": 2, "audio_tokens": 3},
-}
+def _usage() -> dict[str, Any]:
+    """What each response costs."""
+    return {
+        "total_tokens": 15,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "input_token_details": {"text_tokens": 4, "audio_tokens": 6, "cached_tokens": 2},
+        "output_token_details": {"text_tokens": 2, "audio_tokens": 3},
+    }
 
 
 def _words(text: str) -> list[str]:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from ....runtime.errors import UsageError
 from ..audio_formats import AudioFormat
-from ..core.settings import spec_of
 from ..items import AssistantMessageItem, InputAudio, InputImage, RealtimeToolCallItem, SystemMessageItem, UserMessageItem, text_of_item
 from ..model_inputs import (
     RealtimeModelSendAudio,
@@ -25,6 +24,7 @@ from ..model_inputs import (
     RealtimeModelSendToolOutput,
     RealtimeModelSendUserInput,
 )
+from ..state.settings import spec_of
 
 __all__ = ["MOST_AUDIO", "audio_messages", "messages_of", "raw_messages", "session_payload"]
 

@@ -47,7 +47,7 @@ async def open_socket(options: RealtimeModelConfig, model: str | None, key: Any,
         raise UsageError(msg)
     try:
         found_socket: Socket = await connect(url, user_agent_header=None, additional_headers=dict(headers), **_transport(transport))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 -- it is raised again, as what it is to a session
         raise _refused(error, url) from None  # the cause may show headers
     return found_socket
 
@@ -61,7 +61,7 @@ async def open_client_socket(client: Any, options: RealtimeModelConfig, model: s
         connection = await client.realtime.connect(
             **chosen, extra_headers=dict(options.get("headers") or {}), websocket_connection_options=_transport(transport)
         ).enter()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 -- it is raised again, as what it is to a session
         raise _refused(error, "the client's address") from None
     return _ClientSocket(connection)
 
@@ -110,8 +110,8 @@ def _refused(error: Exception, url: str) -> Exception:
     """Why a handshake has failed. Neither a header nor a query is shown: keys may be in them."""
     if isinstance(error, UsageError):
         return error
-    where = urlsplit(url)._replace(query="", fragment="")
-    shown = where._replace(netloc=where.netloc.rpartition("@")[2]).geturl()
+    where = urlsplit(url)
+    shown = f"{where.scheme}://{where.netloc.rpartition('@')[2]}{where.path}"
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(status, int):
         kind = _KINDS.get(status, "server" if status >= 500 else "bad_request")  # noqa: PLR2004 -- HTTP's

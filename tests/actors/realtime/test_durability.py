@@ -45,7 +45,15 @@ def answer(session, options):
 
 async def play(server, tmp_path, kill_at, when):
     process = await asyncio.create_subprocess_exec(
-        sys.executable, PROGRAM, server.base_url, str(tmp_path / "s.db"), str(tmp_path / "log"), str(kill_at), when, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        sys.executable,
+        PROGRAM,
+        server.base_url,
+        str(tmp_path / "s.db"),
+        str(tmp_path / "log"),
+        str(kill_at),
+        when,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
     return process.returncode, json.loads(out) if out and process.returncode == 0 else err.decode()

@@ -36,7 +36,9 @@ def test_case_45_an_output_guardrail_trips_once_for_a_response_and_the_model_is_
     async def main():
         guard, gate = Guard("secret"), Gate()
         agent = agent_with(output_guardrails=[OutputGuardrail(guard)])
-        async with desk(agent, Reply(Say(LONG, ms=4_000), gate, Say("secret again")), Reply(Say("Sorry.")), config={"output_guardrails": agent.output_guardrails}) as at:
+        async with desk(
+            agent, Reply(Say(LONG, ms=4_000), gate, Say("secret again")), Reply(Say("Sorry.")), config={"output_guardrails": agent.output_guardrails}
+        ) as at:
             await at.session.send_message("tell me")
             (tripped,) = await at.heard.until_shown("guardrail_tripped")
             await at.heard.until_shown("agent_end", 2)
@@ -55,7 +57,12 @@ def test_case_45_a_reply_that_is_shorter_is_looked_at_at_its_end_and_a_late_trip
     async def main():
         held = asyncio.Event()
         guard, gate = Guard("secret", held), Gate()
-        async with desk(agent_with(output_guardrails=[guard]), Reply(Say("a secret")), Reply(Say("newer"), gate), config={"guardrails_settings": {"debounce_text_length": 1_000}}) as at:
+        async with desk(
+            agent_with(output_guardrails=[guard]),
+            Reply(Say("a secret")),
+            Reply(Say("newer"), gate),
+            config={"guardrails_settings": {"debounce_text_length": 1_000}},
+        ) as at:
             await at.ask("one")
             await until(lambda: guard.seen == ["a secret"])
             await at.session.send_message("two")
@@ -104,7 +111,11 @@ def test_case_46_held_audio_is_delivered_when_it_was_checked_and_not_before(run)
             first = at.server.responses[0][0]
             heard = [event for event in at.heard.of("audio") if event.audio.response_id == first]
             secret = [item for item in at.session.history if item.type == "message" and item.role == "assistant"][1].item_id
-            checked = max(len(text) for text in guard.seen if "secret" not in text and text.startswith("and"))  if any(t.startswith("and") and "secret" not in t for t in guard.seen) else 0
+            checked = (
+                max(len(text) for text in guard.seen if "secret" not in text and text.startswith("and"))
+                if any(t.startswith("and") and "secret" not in t for t in guard.seen)
+                else 0
+            )
             assert len([event for event in heard if event.item_id == secret]) <= (2 if checked else 0)
             assert len(at.heard.of("guardrail_tripped")) == 1
 

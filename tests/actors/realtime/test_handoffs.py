@@ -52,7 +52,10 @@ def test_case_36_an_update_names_only_what_differs(run):
     async def main():
         triage, billing = agents()
         settings = {
-            "audio": {"input": {"format": "g711_ulaw", "turn_detection": {"type": "server_vad"}, "transcription": {"model": "whisper-1"}}, "output": {"format": "g711_ulaw", "voice": "ash"}}
+            "audio": {
+                "input": {"format": "g711_ulaw", "turn_detection": {"type": "server_vad"}, "transcription": {"model": "whisper-1"}},
+                "output": {"format": "g711_ulaw", "voice": "ash"},
+            }
         }
         async with desk(triage, Reply(TO_BILLING), Reply(Say("Here.")), config={"model_settings": settings}) as at:
             before = {name: dict(part) for name, part in at.server.session.settings["audio"].items()}
@@ -165,7 +168,11 @@ def test_case_40_the_same_handoff_call_is_carried_out_once_also_across_a_reconne
             at.server.session.peer.abort()
             await at.heard.until_shown("reconnected")
             await at.server.session.send(
-                {"type": "response.output_item.done", "response_id": "r", "item": {"id": "x", "type": "function_call", "call_id": "h", "name": "transfer_to_billing", "arguments": "{}"}}
+                {
+                    "type": "response.output_item.done",
+                    "response_id": "r",
+                    "item": {"id": "x", "type": "function_call", "call_id": "h", "name": "transfer_to_billing", "arguments": "{}"},
+                }
             )
             await at.ask("and?")
             assert called == ["billing"]
@@ -218,7 +225,9 @@ def test_case_42_agents_hand_over_in_circles_and_only_while_it_is_enabled(run):
         def reply(session, options):
             return Reply(Say(session.settings["tools"][0]["name"] if session.settings["tools"] else "nowhere"))
 
-        async with desk(one, Reply(Call("transfer_to_two")), reply, Reply(Call("transfer_to_one")), reply, Reply(Call("transfer_to_two", "{}", "x")), otherwise=reply) as at:
+        async with desk(
+            one, Reply(Call("transfer_to_two")), reply, Reply(Call("transfer_to_one")), reply, Reply(Call("transfer_to_two", "{}", "x")), otherwise=reply
+        ) as at:
             await at.ask("over", 2)
             await at.ask("back", 2)
             assert at.texts("assistant") == ["transfer_to_one", "transfer_to_two"]

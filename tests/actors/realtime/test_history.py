@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.doubles.realtime import desk, until
 from understudy.actors import tool
 from understudy.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage, UserMessageItem
-from understudy.actors.realtime.core.conversation import Conversation
+from understudy.actors.realtime.state.conversation import Conversation
 from understudy.actors.realtime.local import Call, Gate, Reply, Say, silence, speech
 from understudy.runtime import AgentHooks, RunHooks, Usage
 from understudy.runtime.testing import ManualClock
@@ -30,7 +30,9 @@ def test_case_48_a_late_transcript_stands_before_its_answer(run):
             user = at.session.history[0]
             raw = {"id": user.item_id, "type": "message", "role": "user", "content": [{"type": "input_audio", "transcript": None}]}
             await at.server.session.send({"type": "conversation.item.retrieved", "item": raw})  # an empty one erases nothing
-            await at.session.model.send_event(RealtimeModelSendRawMessage({"type": "conversation.item.delete", "other_data": {"item_id": at.session.history[1].item_id}}))
+            await at.session.model.send_event(
+                RealtimeModelSendRawMessage({"type": "conversation.item.delete", "other_data": {"item_id": at.session.history[1].item_id}})
+            )
             await at.heard.until(lambda: at.texts() == ["what time is it"])
 
     run(main())
@@ -148,5 +150,7 @@ def test_case_50_hooks_and_spans_see_a_session_with_a_tool_and_a_handoff(run, sp
     assert {"realtime.connect", "realtime.response", "tool", "handoff"} <= set(names)
     shown = str([dict(span.attributes) for span in spans.get_finished_spans()])
     assert not any(text in shown for text in ("treasure", "secret word", "secret-key"))
-    (said,) = [span for span in spans.get_finished_spans() if span.attributes.get("understudy.agent") == "billing" and "understudy.first_audio_ms" in span.attributes]
+    (said,) = [
+        span for span in spans.get_finished_spans() if span.attributes.get("understudy.agent") == "billing" and "understudy.first_audio_ms" in span.attributes
+    ]
     assert said.attributes["understudy.status"] == "completed"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.doubles.realtime import desk
 from understudy.actors.realtime import RealtimeAgent, RealtimePlaybackTracker
-from understudy.actors.realtime.core.conversation import heard_part
+from understudy.actors.realtime.state.conversation import heard_part
 from understudy.actors.realtime.local import Gate, Reply, Say, silence, speech
 from understudy.runtime.testing import ManualClock
 
@@ -57,7 +57,11 @@ def test_case_19_the_position_follows_a_tracker_if_there_is_one(run, format, ms)
         clock, gate, tracker = ManualClock(), Gate(), RealtimePlaybackTracker()
         settings = {"output_audio_format": format, "input_audio_format": format}
         async with desk(
-            AGENT, Reply(Say("first part", ms=600), Say("second part", ms=600), gate), clock=clock, config={"model_settings": settings}, model_config={"playback_tracker": tracker}
+            AGENT,
+            Reply(Say("first part", ms=600), Say("second part", ms=600), gate),
+            clock=clock,
+            config={"model_settings": settings},
+            model_config={"playback_tracker": tracker},
         ) as at:
             await at.session.send_message("count")
             await gate.reached.wait()

@@ -47,9 +47,12 @@ def test_case_01_the_names_are_there_and_neither_openai_nor_websockets_is_import
     assert realtime.OpenAIRealtimeWebSocketModel is realtime.OpenAIRealtimeModel
     code = "import sys, understudy.actors.realtime; sys.exit(bool({'openai', 'websockets'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert "understudy.actors.realtime" not in subprocess.run(
-        [sys.executable, "-c", "import sys, understudy.actors; print(*sys.modules)"], capture_output=True, text=True, check=True
-    ).stdout.split()
+    assert (
+        "understudy.actors.realtime"
+        not in subprocess.run(
+            [sys.executable, "-c", "import sys, understudy.actors; print(*sys.modules)"], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
 
 def test_the_agents_sdk_has_the_same_package():
@@ -197,7 +200,9 @@ def test_a_text_agent_takes_part_as_a_tool(run):
 
 def test_a_script_says_what_was_not_used_and_what_was_not_expected(run):
     async def main():
-        model = ScriptedRealtimeModel([RealtimeStep(RealtimeModelSendUserInput("hi"), [RealtimeModelTurnStartedEvent(response_id="r"), RealtimeModelTurnEndedEvent(response_id="r")])])
+        model = ScriptedRealtimeModel(
+            [RealtimeStep(RealtimeModelSendUserInput("hi"), [RealtimeModelTurnStartedEvent(response_id="r"), RealtimeModelTurnEndedEvent(response_id="r")])]
+        )
         async with RealtimeRunner(RealtimeAgent("a"), model=model).run() as session:
             heard = Heard(session)
             with pytest.raises(AssertionError, match="not used"):

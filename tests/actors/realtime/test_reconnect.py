@@ -88,7 +88,9 @@ def test_case_51_a_drop_while_a_call_waits_for_approval(run):
     run(main())
 
 
-@pytest.mark.parametrize("fault", [Fault("reset", "conversation.item.create", nth=4), Fault("reset", "session.update", nth=2), Fault(1011, "conversation.item.create", nth=5)])
+@pytest.mark.parametrize(
+    "fault", [Fault("reset", "conversation.item.create", nth=4), Fault("reset", "session.update", nth=2), Fault(1011, "conversation.item.create", nth=5)]
+)
 def test_case_51_a_drop_during_the_replay_or_the_second_connect(run, fault):
     async def main():
         clock = ManualClock()
@@ -219,7 +221,9 @@ def test_case_54_what_is_refused_for_the_callers_sake_is_fatal_at_once_and_all_e
                 clock.advance(1)
                 await asyncio.sleep(0)
 
-        async with desk(AGENT, Reply(Say("One.")), otherwise=Reply(Say("Two.")), clock=clock, config={"reconnect": Reconnect(attempts=3, backoff=Backoff(initial=1))}) as at:
+        async with desk(
+            AGENT, Reply(Say("One.")), otherwise=Reply(Say("Two.")), clock=clock, config={"reconnect": Reconnect(attempts=3, backoff=Backoff(initial=1))}
+        ) as at:
             await at.ask("first")
             at.server.handshakes.extend([429, 503])
             at.server.session.peer.abort()

@@ -30,7 +30,10 @@ def test_case_14_wishes_wait_automatic_ones_join_and_raw_ones_stay_single(run):
 def test_case_15_a_response_of_the_servers_own_comes_first_and_nothing_is_lost_or_doubled(run):
     async def main():
         gate = Gate()
-        async with desk(AGENT, Reply(Say("To the speech."), gate), otherwise=Reply(Say("To the text.")), earned=["conversation_already_has_active_response"]) as at:
+        async with desk(
+            AGENT, Reply(Say("To the speech."), gate), otherwise=Reply(Say("To the text.")), earned=["conversation_already_has_active_response"]
+        ) as at:
+
             async def first(peer, message):  # the server's detection is faster than the text that is under way
                 await at.server.session.respond({})
                 await at.server.session.handle(message)

@@ -56,7 +56,9 @@ def test_case_06_a_commit_is_behind_its_audio_and_all_else_is_before_audio_that_
             assert [one["type"] for one in at.server.sent()][1:] == ["input_audio_buffer.append", "input_audio_buffer.commit", "response.create"]
             at.session._core.outbox._open = False  # the connection takes nothing for now
             await at.session.send_audio(speech("more"))
-            await at.session.model.send_event(RealtimeModelSendRawMessage({"type": "conversation.item.retrieve", "other_data": {"item_id": at.session.history[0].item_id}}))
+            await at.session.model.send_event(
+                RealtimeModelSendRawMessage({"type": "conversation.item.retrieve", "other_data": {"item_id": at.session.history[0].item_id}})
+            )
             at.session._core.outbox.resume()
             await at.server.until(lambda: at.server.sent()[-1]["type"] == "input_audio_buffer.append" and len(at.server.sent()) == 6)
             assert at.server.sent()[-2]["type"] == "conversation.item.retrieve"
@@ -150,7 +152,9 @@ def test_case_09_audio_beyond_the_bound_ends_the_response_where_the_consumer_is(
 def test_case_10_where_the_socket_takes_nothing_audio_waits_or_the_oldest_goes(run):
     async def main():
         gate = Gate()
-        async with desk(AGENT, Reply(Say("Well."), gate), config={"model_settings": {"turn_detection": {"type": "server_vad", "interrupt_response": False}}}) as at:
+        async with desk(
+            AGENT, Reply(Say("Well."), gate), config={"model_settings": {"turn_detection": {"type": "server_vad", "interrupt_response": False}}}
+        ) as at:
             await at.session.send_message("hi")
             await gate.reached.wait()
             at.session._core.outbox._open = False

@@ -123,7 +123,11 @@ def test_case_25_a_result_that_comes_during_a_barge_in_is_sent_and_the_tool_is_n
 
 def test_case_26_a_tool_is_cancelled_by_a_barge_in_only_if_the_config_says_so(run):
     async def main():
-        for rule, outputs in (("keep", [("a", "done a")]), ("cancel", [("a", "cancelled: the user interrupted")]), ({"work": "cancel"}, [("a", "cancelled: the user interrupted")])):
+        for rule, outputs in (
+            ("keep", [("a", "done a")]),
+            ("cancel", [("a", "cancelled: the user interrupted")]),
+            ({"work": "cancel"}, [("a", "cancelled: the user interrupted")]),
+        ):
             work = Work()
             async with desk(agent_with(work.tool), Reply(work.call("a")), otherwise=Reply(Say("Yes.")), config={"tool_interrupt": rule}) as at:
                 await at.session.send_message("go")

@@ -180,9 +180,7 @@ def _merged(known: RealtimeItem, told: RealtimeItem, cut: str | None) -> Realtim
     update: dict[str, Any] = {}
     if told.previous_item_id is None and known.previous_item_id is not None:
         update["previous_item_id"] = known.previous_item_id
-    for name, value in (known.model_extra or {}).items():
-        if name not in (told.model_extra or {}):
-            update[name] = value
+    update.update({name: value for name, value in (known.model_extra or {}).items() if name not in (told.model_extra or {})})
     if isinstance(known, RealtimeToolCallItem):
         if isinstance(told, RealtimeToolCallItem):
             update.update(output=known.output, status=known.status, arguments=told.arguments or known.arguments, name=told.name or known.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from ....runtime.agent.run_context import RunContext
@@ -21,23 +22,27 @@ from ..handoffs import as_realtime_handoff
 
 __all__ = ["DEFAULT_MODEL_SETTINGS", "AgentSettings", "agent_settings", "difference", "flatten", "spec_of"]
 
-DEFAULT_MODEL_SETTINGS: Final[Mapping[str, Any]] = {
-    "output_modalities": ["audio"],
-    "input_audio_format": "pcm16",
-    "output_audio_format": "pcm16",
-    "input_audio_transcription": {"model": "gpt-4o-mini-transcribe"},
-    "turn_detection": {"type": "semantic_vad", "interrupt_response": True},
-}
+DEFAULT_MODEL_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "output_modalities": ("audio",),
+        "input_audio_format": "pcm16",
+        "output_audio_format": "pcm16",
+        "input_audio_transcription": MappingProxyType({"model": "gpt-4o-mini-transcribe"}),
+        "turn_detection": MappingProxyType({"type": "semantic_vad", "interrupt_response": True}),
+    }
+)
 
-_NESTED: Final = {
-    ("input", "format"): "input_audio_format",
-    ("input", "noise_reduction"): "input_audio_noise_reduction",
-    ("input", "transcription"): "input_audio_transcription",
-    ("input", "turn_detection"): "turn_detection",
-    ("output", "format"): "output_audio_format",
-    ("output", "voice"): "voice",
-    ("output", "speed"): "speed",
-}
+_NESTED: Final = MappingProxyType(
+    {
+        ("input", "format"): "input_audio_format",
+        ("input", "noise_reduction"): "input_audio_noise_reduction",
+        ("input", "transcription"): "input_audio_transcription",
+        ("input", "turn_detection"): "turn_detection",
+        ("output", "format"): "output_audio_format",
+        ("output", "voice"): "voice",
+        ("output", "speed"): "speed",
+    }
+)
 _TOOLS: Final = ("tools", "handoffs")
 
 

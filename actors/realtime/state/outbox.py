@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from ..audio_formats import PCM16, AudioFormat
@@ -124,7 +125,7 @@ class Outbox:
             if self._open and self._audio:
                 event = self._audio.popleft()
                 self._commits -= event.commit
-                return Entry(event, lambda: self._written(len(event.audio)))
+                return Entry(event, partial(self._written, len(event.audio)))
             self._ready.clear()
             await self._ready.wait()
 
