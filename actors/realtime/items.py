@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 __all__ = [
     "AssistantAudio",
@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class _Open(BaseModel, extra="allow"):
+    """Keeps fields that it does not know."""
 
 
 class InputText(_Open):

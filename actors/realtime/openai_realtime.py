@@ -40,7 +40,8 @@ _SETTINGS_SECONDS: Final = 15.0
 async def get_api_key(key: str | Callable[[], str | Awaitable[str]] | None) -> str | None:
     """The key that is meant by a text, a function, or nothing: then that of the environment."""
     if callable(key):
-        return await maybe_await(key())
+        found: str = await maybe_await(key())
+        return found
     return key if key is not None else os.environ.get("OPENAI_API_KEY")
 
 

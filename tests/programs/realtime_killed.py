@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 from understudy.actors import ToolContext, tool
 from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
 from understudy.runtime import SQLiteStore
+from understudy.runtime.stores import Append
 
 URL, DB, LOG, KILL_AT, WHEN = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
 
@@ -19,20 +21,20 @@ class Killing(SQLiteStore):
     writes = 0
 
     async def commit(self, claim, writes, *, then="keep"):
-        kinds = [type(one).__name__ for one in writes]
-        if "Append" in kinds:
-            Killing.writes += 1
-            if Killing.writes == KILL_AT and WHEN == "before":
-                os.kill(os.getpid(), signal.SIGKILL)
+        records = sum(len(one.records) for one in writes if isinstance(one, Append))
+        reached = Killing.writes < KILL_AT <= Killing.writes + records
+        if reached and WHEN == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
         await super().commit(claim, writes, then=then)
-        if "Append" in kinds and Killing.writes == KILL_AT and WHEN == "after":
+        Killing.writes += records
+        if reached and WHEN == "after":
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 @tool
 async def book(place: str, context: ToolContext) -> str:
     """Book."""
-    with open(LOG, "a") as log:
+    with Path(LOG).open("a") as log:
         log.write(f"{context.idempotency_key}\n")
     context.session["booked"] = place
     return f"booked {place}"
@@ -41,7 +43,7 @@ async def book(place: str, context: ToolContext) -> str:
 @tool(needs_approval=True)
 async def pay(context: ToolContext) -> str:
     """Pay."""
-    with open(LOG, "a") as log:
+    with Path(LOG).open("a") as log:
         log.write(f"{context.idempotency_key}\n")
     return "paid"
 
@@ -55,7 +57,7 @@ if WHEN == "unknown":
 
 async def main():
     runner = RealtimeRunner(triage, model=OpenAIRealtimeModel(base_url=URL, api_key="k"), store=Killing(DB))
-    async with runner.run(session_id="s", busy="queue") as session:
+    async with runner.run(session_id="s", busy="reject") as session:
         ended = 0
 
         async def answer(responses):

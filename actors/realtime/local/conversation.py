@@ -9,6 +9,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.data.chat import new_id
@@ -267,7 +268,7 @@ class ServerSession:
     async def respond(self, options: dict[str, Any]) -> None:
         """Begin a response."""
         outside = options.get("conversation") == "none"
-        response = {
+        response: dict[str, Any] = {
             "id": f"resp_{new_id()}",
             "object": "realtime.response",
             "status": "in_progress",
@@ -363,18 +364,20 @@ class ServerSession:
         response["output"].append(item)
         await self.send({"type": "response.output_item.done", "response_id": response["id"], "output_index": 0, "item": item})
 
-    _HANDLERS: Final[Mapping[str, str]] = {
-        "session.update": "_session_update",
-        "input_audio_buffer.append": "_append",
-        "input_audio_buffer.commit": "_commit",
-        "input_audio_buffer.clear": "_clear",
-        "conversation.item.create": "_create_item",
-        "conversation.item.delete": "_delete_item",
-        "conversation.item.retrieve": "_retrieve_item",
-        "conversation.item.truncate": "_truncate_item",
-        "response.create": "_create_response",
-        "response.cancel": "_cancel_response",
-    }
+    _HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
+        {
+            "session.update": "_session_update",
+            "input_audio_buffer.append": "_append",
+            "input_audio_buffer.commit": "_commit",
+            "input_audio_buffer.clear": "_clear",
+            "conversation.item.create": "_create_item",
+            "conversation.item.delete": "_delete_item",
+            "conversation.item.retrieve": "_retrieve_item",
+            "conversation.item.truncate": "_truncate_item",
+            "response.create": "_create_response",
+            "response.cancel": "_cancel_response",
+        }
+    )
 
 
 def _usage() -> dict[str, Any]:

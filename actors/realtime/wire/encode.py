@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from ....runtime.errors import UsageError
@@ -31,13 +32,15 @@ __all__ = ["MOST_AUDIO", "audio_messages", "messages_of", "raw_messages", "sessi
 MOST_AUDIO: Final = 15 * 1024 * 1024 * 3 // 4 // 6 * 6
 """Bytes of audio in one message: with what base64 adds, 15 MiB; a whole number of samples in every format."""
 
-_INPUT: Final = {
-    "input_audio_noise_reduction": "noise_reduction",
-    "input_audio_transcription": "transcription",
-    "turn_detection": "turn_detection",
-    "input_audio_format": "format",
-}
-_OUTPUT: Final = {"voice": "voice", "speed": "speed", "output_audio_format": "format"}
+_INPUT: Final = MappingProxyType(
+    {
+        "input_audio_noise_reduction": "noise_reduction",
+        "input_audio_transcription": "transcription",
+        "turn_detection": "turn_detection",
+        "input_audio_format": "format",
+    }
+)
+_OUTPUT: Final = MappingProxyType({"voice": "voice", "speed": "speed", "output_audio_format": "format"})
 _PLAIN: Final = ("output_modalities", "instructions", "max_output_tokens", "parallel_tool_calls", "reasoning", "tracing", "include")
 
 

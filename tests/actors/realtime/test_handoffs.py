@@ -50,7 +50,7 @@ def test_case_35_a_handoff_is_made_in_eight_steps(run):
 
 def test_case_36_an_update_names_only_what_differs(run):
     async def main():
-        triage, billing = agents()
+        triage, _ = agents()
         settings = {
             "audio": {
                 "input": {"format": "g711_ulaw", "turn_detection": {"type": "server_vad"}, "transcription": {"model": "whisper-1"}},

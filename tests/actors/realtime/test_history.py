@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.doubles.realtime import desk, until
 from understudy.actors import tool
 from understudy.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage, UserMessageItem
-from understudy.actors.realtime.state.conversation import Conversation
 from understudy.actors.realtime.local import Call, Gate, Reply, Say, silence, speech
+from understudy.actors.realtime.state.conversation import Conversation
 from understudy.runtime import AgentHooks, RunHooks, Usage
 from understudy.runtime.testing import ManualClock
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.doubles.realtime import desk
 from understudy.actors.realtime import RealtimeAgent, RealtimePlaybackTracker
-from understudy.actors.realtime.state.conversation import heard_part
 from understudy.actors.realtime.local import Gate, Reply, Say, silence, speech
+from understudy.actors.realtime.state.conversation import heard_part
 from understudy.runtime.testing import ManualClock
 
 AGENT = RealtimeAgent("desk", "Answer.")

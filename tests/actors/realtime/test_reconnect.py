@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from tests.doubles.realtime import desk, until
+from understudy.actors import handoff as _handoff  # noqa: F401
 from understudy.actors import tool
 from understudy.actors.realtime import OpenAIRealtimeModel, OpenAIRealtimeSIPModel, RealtimeAgent, RealtimeRunner, Reconnect
 from understudy.actors.realtime.local import Call, Fault, Gate, LocalRealtimeServer, Reply, Say, speech
 from understudy.runtime import Backoff, ModelError, UsageError
-from understudy.actors import handoff as _handoff  # noqa: F401
 from understudy.runtime.sessions.session_policy import keep_last
 from understudy.runtime.testing import ManualClock
 
