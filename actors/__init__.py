@@ -10,6 +10,7 @@ Each row imports only from those above it, and a test holds that:
     chat_agent                          the agent that a chat model plays: set-up, loop, one round of tools
     remote                              agents of others, asked over Agent2Agent
     prebuilt                            Supervisor, PlanExecute
+    realtime                            agents that listen and speak; imported by its own name
     agents_sdk                          the spellings of OpenAI's Agents SDK
     swarm                               Swarm's API, for programs that were written for it
     demo                                the agents of `understudy demo`, which that command starts

@@ -48,6 +48,7 @@ ORDER = {
         "chat_agent": (),
         "remote": (),
         "prebuilt": (),
+        "realtime": (),
         "agents_sdk": (),
         "swarm": (),
         "demo": (),
@@ -59,6 +60,7 @@ LAZY = {
     ("runtime.actor.current", "runtime.system.threaded"),
     ("runtime.data.run_result", "runtime.observe.result_html"),
     ("runtime.run.kept_runs", "runtime.observe.timeline"),
+    ("actors.realtime.core.tool_player", "actors.agents_sdk.tool_context"),
 }
 MOST_FILES = 21
 NAMED_BY_OTHERS = {"actors/agents_sdk"}  # its modules are those that programs of OpenAI's SDK import
