@@ -41,6 +41,7 @@ STATE = {
         "_default": "the system of programs that make none",
     },
     "runtime.agent.hooks": {"_everywhere": "hooks of all runs of the process, which a library adds without knowing its Runners"},
+    "runtime.agent.override": {"_open": "a context variable: what a test has replaced holds for what is begun there"},
     "runtime.agent.session_values": {"_current": "a context variable: `current_session()` works without a context in reach"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},

@@ -5,7 +5,7 @@ Owns: its definition. What it does is in `loop.py`, from a state that is nothing
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
@@ -31,6 +31,7 @@ from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
 from ..tools.tool import Tool, tool
 from .loop import React
+from .overridden import overridden, replaced
 from .setup import MessageModifier, Setup
 
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
@@ -203,7 +204,20 @@ class ChatModelAgent(Agent):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)
+        if door.run.override is not None:
+            return React(*overridden(self, door.node, door.run.override), input, context, door)
         return React(self, self.setup(door.node), input, context, door)
+
+    def overridden_twin(self, model: ChatModel | str | None, tools: dict[str, object]) -> Self:
+        """A copy with another model, and with others in place of some tools."""
+        twin = self._twin()
+        twin.model = self.model if model is None else as_model(model, self.name)
+        twin.tools = replaced(self.tools, tools)
+        return twin
+
+    def tools_at(self, node: Node) -> Mapping[str, Node | None]:
+        """Its tools in that place, by name, with the tree of the agent that each calls."""
+        return {name: getattr(one, "tree", None) for name, one in self.setup(node).policy.tools.items()}
 
     # --- without a Runner ---
 

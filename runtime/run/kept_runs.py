@@ -20,6 +20,7 @@ from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import RunQuery
 from ..system.loop_door import LoopDoor
 from .forgetting import forget_run
+from .overriding import Overriding
 from .run_factory import RunFactory
 
 __all__ = ["KeptRuns"]
@@ -31,7 +32,7 @@ _LISTED: Final = tuple(status for status in RunStatus if status is not RunStatus
 StatusLike: TypeAlias = RunStatus | str | Iterable[RunStatus | str] | None
 
 
-class KeptRuns:
+class KeptRuns(Overriding):
     """The part of a `Runner` that looks at what is kept of runs."""
 
     def __init__(self, factory: RunFactory, access: StoreAccess | None) -> None:
