@@ -26,7 +26,7 @@ class Overriding:
     def override(
         self, *, model: ChatModel | str | Mapping[str, ChatModel | str] | None = None, tools: Mapping[str, Callable[..., object]] | None = None
     ) -> AbstractContextManager[None]:
-        """In a test: `with runner.override(model=ScriptedModel([...]), tools={"charge": fake_charge}): ...`
+        """Other models and tools, in a test: `with runner.override(model=ScriptedModel([...]), tools={"charge": fake_charge}):`.
 
         `model` is for every agent of the tree, or a mapping of agents' names to models; `tools` replaces each tool of that name by a function or a `Tool`, in
         whichever agent it is. That holds for the runs of this Runner which begin, or are resumed, in the block and in the tasks that are begun there: with
