@@ -37,6 +37,7 @@ ORDER = {
         "observe": (),
         "testing": (),
         "a2a": (),
+        "mcp": (),
         "cli": (),
     },
     "actors": {
@@ -44,6 +45,7 @@ ORDER = {
         "(agents)": ("agent", "workflow", "guardrail", "middleware"),
         "handoffs": (),
         "chat_agent": (),
+        "mcp": (),
         "remote": (),
         "prebuilt": (),
         "agents_sdk": (),

@@ -55,6 +55,7 @@ STATE = {
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
     },
     "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
+    "runtime.mcp.connection": {"_asking": "a context variable: the SDK hands a question of the server to nobody's call"},
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {"logger": "loggers are the process's"},
     "runtime.stores.sqlite.files": {

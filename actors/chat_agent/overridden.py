@@ -22,7 +22,7 @@ def overridden(agent: ChatModelAgent, node: Node, override: Override) -> tuple[C
     """The agent in that place, and what it shows its model there: the same for all runs of one block."""
     made: tuple[Node, ChatModelAgent, Setup] | None = override.made.get(id(node))
     if made is None:
-        twin = agent.overridden_twin(override.model_of(agent.name), {one.name: override.tools[one.name] for one in agent.tools if one.name in override.tools})
+        twin = agent.overridden_twin(override.model_of(agent.name), dict(override.tools))
         made = override.made[id(node)] = (node, twin, Setup(twin, node))  # with the node, so that its id is nobody else's meanwhile
     return made[1:]
 

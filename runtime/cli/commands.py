@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UnderstudyError
+from .mcp_serving import serve_tool
 from .serving import ServeOptions
 from .serving import serve as serve_agent
 
@@ -33,10 +34,15 @@ def serve(
     grpc: Annotated[bool, typer.Option("--grpc", help="Serve gRPC as well.")] = False,  # noqa: FBT002 -- an option of a command
     grpc_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for gRPC.")] = 50051,
     allow_anonymous: Annotated[bool, typer.Option("--allow-anonymous", help="Let everybody in who can reach the address.")] = False,  # noqa: FBT002
+    mcp: Annotated[bool, typer.Option("--mcp", help="Serve it as a tool over the Model Context Protocol, on standard input and output.")] = False,  # noqa: FBT002
+    mcp_http: Annotated[bool, typer.Option("--mcp-http", help="The same, over streamable HTTP.")] = False,  # noqa: FBT002
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,  # noqa: FBT002
 ) -> None:
-    """Serve an agent over Agent2Agent."""
+    """Serve an agent over Agent2Agent, or with --mcp as a tool."""
     try:
+        if mcp or mcp_http:
+            serve_tool(ServeOptions(target, host, port, store, token_env, grpc, grpc_port, allow_anonymous), http=mcp_http)
+            return
         serve_agent(ServeOptions(target, host, port, store, token_env, grpc, grpc_port, allow_anonymous), typer.echo)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

@@ -29,6 +29,7 @@ REAL = {
     "runtime/durability/persistence.py": "time stamps",
     "runtime/durability/run_listing.py": "time stamps",
     "runtime/durability/store_access.py": "the network's time, which does not stand still",
+    "runtime/mcp/connection.py": "the network's time",
     "runtime/models/openai_events.py": "the network's time",
     "runtime/models/wire/client.py": "the network's time",
     "runtime/run/event_log.py": "time stamps",
