@@ -39,6 +39,7 @@ ORDER = {
         "testing": (),
         "a2a": (),
         "console": (),
+        "mcp": (),
         "cli": (),
     },
     "actors": {
@@ -46,6 +47,7 @@ ORDER = {
         "(agents)": ("agent", "workflow", "guardrail", "middleware"),
         "handoffs": (),
         "chat_agent": (),
+        "mcp": (),
         "remote": (),
         "prebuilt": (),
         "realtime": (),
@@ -289,6 +291,7 @@ OTHERS_PRIVATE = {
     "runtime/system/registry.py": {"_actor_refs", "_actor_refs_lock"},  # pykka's registry, whose container is ours
     "runtime/actor/receive.py": {"_ActorStop"},  # the message of pykka's own `stop()`, which has to be understood
     "runtime/models/wire/aiohttp_transport.py": {"_close", "_factory"},  # of aiohttp's connector: to close it without a task, and to know what was sent
+    "runtime/stores/redis/listening.py": {"_sock"},  # of redis's connection: there is no other way to wait for it and for something else
     "runtime/codec/kinds.py": {"_field_defaults"},  # of a named tuple, which documents it
     "actors/agents_sdk/models/openai_responses.py": {"_request_id"},  # where OpenAI's client keeps it
     "actors/agents_sdk/play/model_call.py": {"_request_id"},  # as above
