@@ -22,6 +22,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.

@@ -37,6 +37,7 @@ ORDER = {
         "observe": (),
         "testing": (),
         "a2a": (),
+        "cluster": (),
         "cli": (),
     },
     "actors": {

@@ -1,0 +1,130 @@
+"""One run in a host, for a client somewhere else: its events go out in batches, and its end as a reply.
+
+Owns: what becomes of a run whose client is gone, and that a run which goes on elsewhere is not taken for one that has ended. It must never keep more than one
+batch that its client has not taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+from ...data.events import AgentEvent
+from ...data.run_result import RunStatus
+from ...errors import RunCancelled, RunLost
+from ..event_batch import pack_events, pack_result, split
+from ..link_order import Request
+
+if TYPE_CHECKING:
+    from ...run.run import Run
+    from .clients import ClientPort
+
+__all__ = ["ELSEWHERE", "Play"]
+
+ELSEWHERE: Final = "elsewhere"
+"""The code of a reply: the run goes on, and not here."""
+
+
+class Play:
+    """One run that a client has asked for."""
+
+    __slots__ = ("_batch", "_changed", "_decided", "_is_over", "client", "is_kept", "mode", "port", "request", "run", "run_id", "said", "sent")
+
+    def __init__(self, port: ClientPort, request: Request, said: dict[str, Any]) -> None:
+        self.port = port
+        self.client = port.name
+        self.request = request
+        self.said = said
+        self.run_id: str = said.get("run_id", "")
+        self.mode: str = request.head.get("mode", "hold")  # "await", "stream", or not known yet
+        self.run: Run | None = None
+        self.is_kept = False
+        self.sent = 0
+        self._batch: bytes | None = None
+        self._is_over = False  # whether no event will come any more
+        self._changed = asyncio.Event()
+        self._decided = asyncio.Event()
+        if self.mode != "hold":
+            self._decided.set()
+
+    def decide(self, mode: str) -> None:
+        """Its consumer awaits it, or reads its events."""
+        if not self._decided.is_set():
+            self.mode = mode
+            self._decided.set()
+
+    def client_left(self) -> None:
+        """Nobody reads any more. A run that is kept goes on: another client may follow it."""
+        self.mode = "await"
+        self._decided.set()
+        self._batch = None
+        self._changed.set()
+        if self.run is not None and not self.is_kept:
+            self.run.cancel()
+
+    def cancel(self, mode: str, timeout: float | None) -> None:
+        if self.run is not None:
+            self.run.cancel(mode, timeout=timeout)  # type: ignore[arg-type]  # the Run checks it
+
+    async def finish(self, most: int) -> tuple[str, bytes]:
+        """Play it to its end. Returns the reply."""
+        run = self.run
+        assert run is not None
+        try:
+            await self._decided.wait()
+            streams = self.mode == "stream"
+            held: list[AgentEvent] = []
+            if streams:
+                async with aclosing(run.batches(most)) as batches:
+                    async for batch in batches:
+                        held += await self._show(batch)
+            result = await run
+            if result.status is RunStatus.DRAINED or isinstance(result.error, RunLost):
+                await run.wait_ended()  # then the next one may have it
+                if result.status is RunStatus.DRAINED or self.is_kept:
+                    return ELSEWHERE, pack_result(result, self._own_id(), with_events=False)
+            await self._send(held)
+            return "ok", pack_result(result, self._own_id(), with_events=not streams)
+        finally:
+            self._is_over = True
+            self._changed.set()
+
+    def _own_id(self) -> str | None:
+        """The id by which the client knows a run that is not kept: the store knows the others by it, too."""
+        return None if self.is_kept or not self.run_id else self.run_id
+
+    async def _show(self, events: list[AgentEvent]) -> list[AgentEvent]:
+        """Send them on, but for what tells that the run has come to rest, or is lost to this host: whether that is its end is known when it has ended."""
+        ends = next((index for index, event in enumerate(events) if isinstance(event.error, RunLost | RunCancelled) and event.delta is None), len(events))
+        await self._send(events[:ends])
+        return events[ends:]
+
+    async def _send(self, events: list[AgentEvent]) -> None:
+        self.sent += len(events)
+        for part in split(events) if events else ():
+            await self._offer(pack_events(part, self._own_id()))
+
+    async def _offer(self, data: bytes) -> None:
+        """Wait until there is room for the batch, and leave it for its reader."""
+        while self._batch is not None and self.mode == "stream":
+            self._changed.clear()
+            await self._changed.wait()
+        if self.mode == "stream":
+            self._batch = data
+            self._changed.set()
+
+    async def batches(self) -> AsyncIterator[bytes]:
+        """For the reader: what is offered, to the end."""
+        self.decide("stream")
+        while True:
+            if self._batch is not None:
+                batch, self._batch = self._batch, None
+                self._changed.set()
+                yield batch
+            elif self._is_over or self.mode != "stream":
+                return
+            else:
+                self._changed.clear()
+                await self._changed.wait()
