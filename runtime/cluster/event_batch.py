@@ -16,7 +16,7 @@ from ..data.events import AgentEvent
 from ..data.run_result import RunResult, RunStatus
 from ..errors import CheckpointError, UnderstudyError, text_of
 
-__all__ = ["pack_events", "pack_result", "read_events", "read_result", "split"]
+__all__ = ["pack_events", "pack_rest", "pack_result", "read_events", "read_rest", "read_result", "split"]
 
 _FORMAT: Final = 1
 _PLAIN: Final = 4
@@ -84,8 +84,19 @@ def _events(found: Any) -> list[AgentEvent]:
     return events
 
 
-def pack_result(result: RunResult, run_id: str | None, *, with_events: bool) -> bytes:
-    """How a run has ended. Without its events, if those were sent before; what cannot be written is its text then."""
+def pack_rest(batches: Sequence[bytes]) -> bytes:
+    """Batches of events that no reader has taken."""
+    return pack({"rest": list(batches)}, binaries=len(batches))
+
+
+def read_rest(data: bytes) -> list[AgentEvent]:
+    """The events of such batches, in a reply that says how a run has ended, or that it goes on elsewhere."""
+    said = unpack(data)
+    return [event for batch in said.get("rest", ()) for event in read_events(batch)] if isinstance(said, dict) else []
+
+
+def pack_result(result: RunResult, run_id: str | None, rest: Sequence[bytes] = ()) -> bytes:
+    """How a run has ended. What of it cannot be written is its text."""
     said: dict[str, Any] = {
         "status": result.status.value,
         "error": result.error,
@@ -95,7 +106,8 @@ def pack_result(result: RunResult, run_id: str | None, *, with_events: bool) -> 
         "usage": result.usage,
         "values": result.session_values,
         "agent": result.last_agent,
-        "events": _table(result.events, run_id) if with_events else None,
+        "events": _table(result.events, run_id),
+        "rest": list(rest),
     }
     try:
         return pack(said)
@@ -117,18 +129,17 @@ def _fits(value: object) -> bool:
     return True
 
 
-def read_result(data: bytes, shown: Sequence[AgentEvent]) -> RunResult:
-    """The result. `shown` are the events that were sent before, if they were."""
+def read_result(data: bytes) -> RunResult:
+    """The result. Raises `CheckpointError`."""
     said = unpack(data)
     try:
-        events = tuple(shown) if said["events"] is None else tuple(_events(said["events"]))
         usage = said["usage"]
         return RunResult(
             RunStatus(said["status"]),
             said["error"],
             said["message"],
             said["output"],
-            events,
+            tuple(_events(said["events"])),
             tuple(said["interrupts"]),
             usage if isinstance(usage, Usage) else Usage(),
             dict(said["values"]),

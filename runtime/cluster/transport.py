@@ -14,8 +14,10 @@ __all__ = ["HostDoor", "HostGone", "Transport"]
 class HostGone(Exception):
     """The host does not answer: its process has ended, its node is away, or it hangs."""
 
-    def __init__(self, host: str, incarnation: str | None = None, text: str = "") -> None:
+    def __init__(self, host: str, incarnation: str | None = None, text: str = "", *, silent: bool = False) -> None:
         super().__init__(text or f"host {host!r} does not answer")
+        self.silent = silent
+        """Whether it just says nothing: it may hang, and then has to be ended. Else the way to it is broken, or its process gone."""
         self.host = host
         self.incarnation = incarnation
         """The life of the host that is meant; None if it is not known."""

@@ -27,6 +27,8 @@ __all__ = ["Call", "HostLink", "Watcher"]
 
 _AT_ONCE: Final = 3
 """How often a link may break in a row, and nothing come over it, while its host says that it is there."""
+_BROKEN_SECONDS: Final = 0.5
+"""For how long a host may take to say that it is there, when the way to it has broken: a process that is being started again is not waited for."""
 
 
 class Call:
@@ -133,14 +135,16 @@ class HostLink:
                     await self._be_open()
                     gone = HostGone(self.host, self.incarnation, f"the link to host {self.host!r} was lost")
                 except HostGone as problem:
-                    gone = problem
+                    gone = HostGone(self.host, self.incarnation, str(problem))
+                except TimeoutError:
+                    gone = HostGone(self.host, self.incarnation, silent=True)
                 except CheckpointError as problem:
                     gone = HostGone(self.host, self.incarnation, str(problem))
                 self._link = ""
                 failures = 0 if self._progress > before else failures + 1
                 if not self._calls:
                     return
-                if failures >= _AT_ONCE or not await self._is_there():
+                if failures >= _AT_ONCE or gone.silent or not await self._is_there(_BROKEN_SECONDS):
                     self._give_up(gone)
                     return
         finally:
@@ -185,10 +189,10 @@ class HostLink:
                 call.replied.set_result(reply)
         self._watcher.behind(self, number)
 
-    async def _is_there(self) -> bool:
-        """Whether that life of the host is there still, and its loop turns."""
+    async def _is_there(self, seconds: float) -> bool:
+        """Whether that life of the host says within so many seconds that it is there, and its loop turns."""
         try:
-            async with asyncio.timeout(self.limits.suspect_seconds):
+            async with asyncio.timeout(min(seconds, self.limits.suspect_seconds)):
                 said = read_control(await self.door.control())
         except (HostGone, TimeoutError, CheckpointError):
             return False
@@ -205,8 +209,8 @@ class HostLink:
                 continue
             self._flush(even_empty=True)
             quiet = quiet + 1 if self._progress == before and self._calls else 0
-            if quiet and not await self._is_there() and self._link and self._progress == before:
-                self._give_up(HostGone(self.host, self.incarnation, f"host {self.host!r} does not say that it is there"))
+            if quiet and not await self._is_there(self.limits.suspect_seconds) and self._link and self._progress == before:
+                self._give_up(HostGone(self.host, self.incarnation, f"host {self.host!r} does not say that it is there", silent=True))
                 self.close()
 
     def _give_up(self, gone: HostGone, ids: set[int] | None = None) -> None:

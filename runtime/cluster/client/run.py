@@ -7,7 +7,7 @@ twice: what is not kept, and may have been begun, ends with `HostLost`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -19,7 +19,7 @@ from ...data.run_result import RunResult, RunStatus
 from ...errors import ModelRetry, UsageError
 from ...tracing import span
 from ..errors import ClusterBusy, ClusterError, HostLost
-from ..event_batch import read_events, read_result
+from ..event_batch import read_events, read_rest, read_result
 from ..host_list import HostList
 from ..transport import HostGone
 
@@ -53,9 +53,9 @@ class ClusterRun:
         self._call: Call | None = None
         self._call_changed = asyncio.Event()
         self._result: RunResult | None = None
-        self._seen: list[AgentEvent] = []  # that were shown, but for pieces of messages
         self._last_seq = 0
         self._piece: AgentEvent | None = None  # the last one of a message that has not come whole
+        self._piece_of: Call | None = None  # whose it was
         self._iterated = False
         self._moves = 0
         self._stop: dict[str, Any] = {}  # how it is to end, if it is
@@ -102,7 +102,7 @@ class ClusterRun:
                     self._check_repeatable(call, gone)
                     continue
                 if await self._is_final(reply):
-                    self._result = read_result(reply.body, self._seen)
+                    self._result = read_result(reply.body)
                     if reply.code == "ok":
                         return self._result
 
@@ -114,7 +114,7 @@ class ClusterRun:
             raise ClusterError(msg, run=self.id)
         link, head = await self._routes.wait_for_host(self._key)
         if lost is not None and lost.incarnation is not None:
-            head = {**head, "lost": [lost.host, lost.incarnation]}
+            head = {**head, "lost": [lost.host, lost.incarnation, lost.silent]}
         kind, body = self._kind, self._body
         if self.host is not None and kind == "resume":
             head = {**head, "again": True}
@@ -214,14 +214,19 @@ class ClusterRun:
                     async for event in shown:
                         yield event
                 await asyncio.wait((call.replied,))
+                for event in self._rest_of(call):
+                    yield event
                 await self._new_call_or_end(call)
             ended = True
             for event in (await self._task).events:  # those that came with the result alone
                 if event.seq > self._last_seq:
                     yield event
         finally:
-            if not ended:
+            if not ended and not self._task.done():
                 self.cancel()
+                self._mode = "await"
+                if self._call is not None:
+                    self._call.link.post("mode", {"of": self._call.request.id, "mode": "drop"})
 
     async def _new_call_or_end(self, call: Call | None = None) -> None:
         """Wait until the run is asked for of another host, or has ended."""
@@ -235,30 +240,35 @@ class ClusterRun:
 
     async def _shown(self, call: Call) -> AsyncIterator[AgentEvent]:
         """What one host shows of it, but for what another one has shown before."""
-        began = True
         try:
             async with aclosing(call.events()) as batches:  # type: ignore[type-var]  # an async generator
                 async for batch in batches:
-                    for event in read_events(batch):
-                        self._moves = 0
-                        if event.delta is None and event.seq <= self._last_seq:
-                            continue
-                        if began and self._piece is not None:
-                            yield self._void()
-                        began = False
-                        self._note(event)
+                    for event in self._new(read_events(batch), call):
                         yield event
         except HostGone:
             return  # whoever waits for the reply is told, too
 
-    def _note(self, event: AgentEvent) -> None:
-        if event.delta is not None:
-            self._piece = event if event.error is None else None
-            return
-        if event.message is not None:
-            self._piece = None
-        self._last_seq = max(self._last_seq, event.seq)
-        self._seen.append(event)
+    def _rest_of(self, call: Call) -> list[AgentEvent]:
+        """What came with the reply."""
+        if call.replied.cancelled() or call.replied.exception() is not None:
+            return []
+        reply = call.replied.result()
+        return list(self._new(read_rest(reply.body), call)) if reply.code in ("ok", "elsewhere") and reply.body else []
+
+    def _new(self, events: list[AgentEvent], call: Call) -> Iterator[AgentEvent]:
+        """Those that were not shown before. A message that another host had begun to show comes again, and that is said."""
+        for event in events:
+            self._moves = 0
+            if event.delta is None and event.seq <= self._last_seq:
+                continue
+            if self._piece is not None and self._piece_of is not call:
+                yield self._void()
+            if event.delta is not None:
+                self._piece, self._piece_of = (event, call) if event.error is None else (None, None)
+            else:
+                self._piece = None if event.message is not None else self._piece
+                self._last_seq = max(self._last_seq, event.seq)
+            yield event
 
     def _void(self) -> AgentEvent:
         """What was streamed of a message is void: it comes again, from another host."""

@@ -25,6 +25,8 @@ from ...log import logger
 from ...runner import Runner
 from ...stores import JournalStore, MemoryStore, SQLiteStore
 from ...stores.writes import Put
+from ..client.refs import enter_client
+from ..client.routes import Routes
 from ..host_list import HostList, ListKeeper, Member
 from ..names import load
 from .actors import HostActors
@@ -87,7 +89,10 @@ class ClusterHost:
         self.runs = HostRuns(self.spec, runner, self.spawn_task, self.takeover.look_for)
         self.clients = Clients(self.spec.limits, lambda: self.hosts.current.number, self.runs.client_left)
         self._requests = Requests(self)
+        self._routes = Routes(self._transport, self.spec.cluster, self.spec.limits)
         await self.hosts.change(lambda hosts: hosts.put(Member(self.name, self.spec.version)))
+        self._routes.learn(self.hosts.current)
+        enter_client(self._routes)  # for the refs that its actors are sent
         self.keeps_steps = runner.durability == "step"
         self._is_up = True
         board.state, board.problem = "up", None
@@ -240,6 +245,7 @@ class ClusterHost:
         if hasattr(self, "clients"):
             self.runs.give_up()
             self.clients.close()
+            await self._routes.close()
             self.actors.close()
             await self.takeover.close()
         tasks = set(self._tasks)

@@ -1,12 +1,13 @@
 """One run in a host, for a client somewhere else: its events go out in batches, and its end as a reply.
 
 Owns: what becomes of a run whose client is gone, and that a run which goes on elsewhere is not taken for one that has ended. It must never keep more than one
-batch that its client has not taken.
+batch that its client has not taken, while the run goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...data.events import AgentEvent
 from ...data.run_result import RunStatus
 from ...errors import RunCancelled, RunLost
-from ..event_batch import pack_events, pack_result, split
+from ..event_batch import pack_events, pack_rest, pack_result, split
 from ..link_order import Request
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ELSEWHERE: Final = "elsewhere"
 class Play:
     """One run that a client has asked for."""
 
-    __slots__ = ("_batch", "_changed", "_decided", "_is_over", "client", "is_kept", "mode", "port", "request", "run", "run_id", "said", "sent")
+    __slots__ = ("_batches", "_changed", "_decided", "_is_over", "client", "is_kept", "mode", "port", "request", "run", "run_id", "said", "sent")
 
     def __init__(self, port: ClientPort, request: Request, said: dict[str, Any]) -> None:
         self.port = port
@@ -42,7 +43,7 @@ class Play:
         self.run: Run | None = None
         self.is_kept = False
         self.sent = 0
-        self._batch: bytes | None = None
+        self._batches: deque[bytes] = deque()
         self._is_over = False  # whether no event will come any more
         self._changed = asyncio.Event()
         self._decided = asyncio.Event()
@@ -55,12 +56,16 @@ class Play:
             self.mode = mode
             self._decided.set()
 
-    def client_left(self) -> None:
-        """Nobody reads any more. A run that is kept goes on: another client may follow it."""
+    def drop(self) -> None:
+        """Nobody reads its events any more."""
         self.mode = "await"
         self._decided.set()
-        self._batch = None
+        self._batches.clear()
         self._changed.set()
+
+    def client_left(self) -> None:
+        """A run that is kept goes on: another client may follow it."""
+        self.drop()
         if self.run is not None and not self.is_kept:
             self.run.cancel()
 
@@ -74,9 +79,9 @@ class Play:
         assert run is not None
         try:
             await self._decided.wait()
-            streams = self.mode == "stream"
+            run.when_finished(self._changed.set)
             held: list[AgentEvent] = []
-            if streams:
+            if self.mode == "stream":
                 async with aclosing(run.batches(most)) as batches:
                     async for batch in batches:
                         held += await self._show(batch)
@@ -84,9 +89,9 @@ class Play:
             if result.status is RunStatus.DRAINED or isinstance(result.error, RunLost):
                 await run.wait_ended()  # then the next one may have it
                 if result.status is RunStatus.DRAINED or self.is_kept:
-                    return ELSEWHERE, pack_result(result, self._own_id(), with_events=False)
+                    return ELSEWHERE, pack_rest(self._take_rest())
             await self._send(held)
-            return "ok", pack_result(result, self._own_id(), with_events=not streams)
+            return "ok", pack_result(result, self._own_id(), self._take_rest())
         finally:
             self._is_over = True
             self._changed.set()
@@ -107,20 +112,24 @@ class Play:
             await self._offer(pack_events(part, self._own_id()))
 
     async def _offer(self, data: bytes) -> None:
-        """Wait until there is room for the batch, and leave it for its reader."""
-        while self._batch is not None and self.mode == "stream":
+        """Wait until there is room for the batch, and leave it for its reader. What is left of a run that has ended goes with the reply."""
+        while self._batches and self.mode == "stream" and self.run is not None and self.run.status is RunStatus.RUNNING:
             self._changed.clear()
             await self._changed.wait()
         if self.mode == "stream":
-            self._batch = data
+            self._batches.append(data)
             self._changed.set()
+
+    def _take_rest(self) -> list[bytes]:
+        rest, self._batches = list(self._batches), deque()
+        return rest
 
     async def batches(self) -> AsyncIterator[bytes]:
         """For the reader: what is offered, to the end."""
         self.decide("stream")
         while True:
-            if self._batch is not None:
-                batch, self._batch = self._batch, None
+            if self._batches:
+                batch = self._batches.popleft()
                 self._changed.set()
                 yield batch
             elif self._is_over or self.mode != "stream":

@@ -90,7 +90,9 @@ class Requests:
 
     def _mode(self, port: ClientPort, request: Request) -> None:
         play = self._host.runs.find(port.name, request.head["of"])
-        if play is not None:
+        if play is not None and request.head["mode"] == "drop":
+            play.drop()
+        elif play is not None:
             play.decide(request.head["mode"])
         port.answer(request.id, "ok", pack(None))
 

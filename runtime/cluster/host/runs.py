@@ -38,7 +38,7 @@ class HostRuns:
         spec: ClusterSpec,
         runner: Runner,
         spawn_task: Callable[[Coroutine[Any, Any, None], str], object],
-        look_for: Callable[[list[str], str], Awaitable[None]],
+        look_for: Callable[[list[Any], str], Awaitable[None]],
     ) -> None:
         self._spec = spec
         self._runner = runner

@@ -32,6 +32,9 @@ __all__ = ["Takeover"]
 _KNOWN: Final = 1_000
 """Lost lives of hosts that are remembered, so that each is looked at once."""
 
+_BROKEN_SECONDS: Final = 0.5
+"""For how long a host may take to answer, the way to which has broken for a client."""
+
 
 class Takeover:
     """Of one incarnation of a host."""
@@ -53,38 +56,40 @@ class Takeover:
     def __len__(self) -> int:
         return len(self._at_work)
 
-    async def look_for(self, lost: list[str], run_id: str) -> None:
-        """A client says that a host is lost: its name, and its incarnation. Returns when what it had can be taken, and has been."""
-        host, incarnation = lost
+    async def look_for(self, lost: list[Any], run_id: str) -> None:
+        """A client says that a host is lost: its name, its incarnation, and whether it is just silent. Returns when what it had can be taken, and has been."""
+        host, incarnation, silent = lost
         looking = self._lost.get(incarnation)
         if looking is None:
             while len(self._lost) >= _KNOWN:
                 del self._lost[next(iter(self._lost))]
-            looking = self._lost[incarnation] = asyncio.ensure_future(self._take_over(host, incarnation, run_id))
+            looking = self._lost[incarnation] = asyncio.ensure_future(self._take_over(host, incarnation, run_id, silent=silent))
         elif looking.done() and looking.exception() is not None:
             del self._lost[incarnation]
             await self.look_for(lost, run_id)
             return
         await asyncio.shield(looking)
 
-    async def _take_over(self, host: str, incarnation: str, run_id: str) -> None:
+    async def _take_over(self, host: str, incarnation: str, run_id: str, *, silent: bool) -> None:
         with span("cluster.recover", host=host):
-            if not await self._is_gone(host, incarnation):
+            if not await self._is_gone(host, incarnation, silent=silent):
                 return
             await self._revoke(host, incarnation)
             await self.recover(also=run_id)
 
-    async def _is_gone(self, host: str, incarnation: str) -> bool:
+    async def _is_gone(self, host: str, incarnation: str, *, silent: bool) -> bool:
         """Whether that life of the host is over, as far as can be found out; one that hangs is ended."""
         limits = self._spec.limits
         try:
-            async with asyncio.timeout(limits.suspect_seconds):
+            async with asyncio.timeout(limits.suspect_seconds if silent else min(_BROKEN_SECONDS, limits.suspect_seconds)):
                 said = read_control(await self._transport.door(host).control())
         except HostGone:
             self._away.add(host)
             return True
         except TimeoutError:
             self._away.add(host)
+            if not silent:
+                return True  # the way to it broke for a client, too: Ray is starting it again, most probably
             await self._end_hung(host, incarnation, f"it has not answered for {limits.suspect_seconds:g} s")
             return True
         if said.incarnation == incarnation and said.idle < limits.hang_seconds:
@@ -147,7 +152,7 @@ class Takeover:
         incarnation = await self._store.get(key)
         if incarnation is None:
             return
-        if await self._is_gone(host, incarnation.decode()):
+        if await self._is_gone(host, incarnation.decode(), silent=True):
             await self._revoke(host, incarnation.decode())
         else:
             self._away.discard(host)
