@@ -43,6 +43,7 @@ class Routes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watcher = Watcher(limits, self._welcomed, self._behind, self.run_task)
         self._asking = False
+        self._has_entered = False
         self._changed = asyncio.Event()
         self.closed = False
 
@@ -86,6 +87,7 @@ class Routes:
             reply = await link.post("list", {}, pack(None)).reply()
             if reply.code == "ok":
                 self.learn(HostList.of(unpack(reply.body)))
+                self._has_entered = True
         except (HostGone, CheckpointError) as error:
             logger.debug("The list of the hosts could not be had from host %s: %s", link.host, error)
         finally:
@@ -158,17 +160,16 @@ class Routes:
     async def enter(self, names: list[str]) -> None:
         """Find a host that answers, and learn from it which ones there are."""
         seconds = self.limits.link_seconds
-        self.hosts = HostList()
-        for name in names:
-            self.run_task(self._ask_for_list(self.link(name)), f"the list from host {name}")
+        asking = {self.run_task(self._ask_for_list(self.link(name)), f"the list from host {name}") for name in names}
         try:
             async with asyncio.timeout(seconds):
-                while not self.hosts.placement.names:
-                    self._changed.clear()
-                    await self._changed.wait()
+                while asking and not self._has_entered:  # what a host says of itself may be older than what it reads when it is asked
+                    _, asking = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
+            asking.clear()
+        if not self._has_entered or not self.hosts.placement.names:
             msg = f"none of the {len(names)} hosts of cluster {self.cluster!r} has answered within {seconds:g} s."
-            raise ClusterError(msg) from None
+            raise ClusterError(msg)
 
     async def close(self) -> None:
         """Leave. The hosts are told, as far as they can be."""

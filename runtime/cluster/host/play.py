@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
+from ...agent.run_messages import CancelMode
 from ...data.events import AgentEvent
 from ...data.run_result import RunStatus
 from ...errors import RunCancelled, RunLost
@@ -31,7 +32,7 @@ ELSEWHERE: Final = "elsewhere"
 class Play:
     """One run that a client has asked for."""
 
-    __slots__ = ("_batches", "_changed", "_decided", "_is_over", "client", "is_kept", "mode", "port", "request", "run", "run_id", "said", "sent")
+    __slots__ = ("_batches", "_changed", "_is_over", "_stop", "client", "is_kept", "mode", "port", "request", "run", "run_id", "said", "sent")
 
     def __init__(self, port: ClientPort, request: Request, said: dict[str, Any]) -> None:
         self.port = port
@@ -43,43 +44,48 @@ class Play:
         self.run: Run | None = None
         self.is_kept = False
         self.sent = 0
+        self._stop: tuple[CancelMode, float | None] | None = None  # how it is to end, if it is
         self._batches: deque[bytes] = deque()
         self._is_over = False  # whether no event will come any more
         self._changed = asyncio.Event()
-        self._decided = asyncio.Event()
-        if self.mode != "hold":
-            self._decided.set()
 
     def decide(self, mode: str) -> None:
         """Its consumer awaits it, or reads its events."""
-        if not self._decided.is_set():
+        if self.mode == "hold":
             self.mode = mode
-            self._decided.set()
+            self._changed.set()
 
     def drop(self) -> None:
         """Nobody reads its events any more."""
         self.mode = "await"
-        self._decided.set()
         self._batches.clear()
         self._changed.set()
 
     def client_left(self) -> None:
         """A run that is kept goes on: another client may follow it."""
         self.drop()
-        if self.run is not None and not self.is_kept:
-            self.run.cancel()
+        if not self.is_kept:
+            self.cancel("immediate", None)
 
-    def cancel(self, mode: str, timeout: float | None) -> None:
+    def cancel(self, mode: CancelMode, timeout: float | None) -> None:
+        """End it, now or as soon as it has begun."""
+        self._stop = (mode, timeout)
         if self.run is not None:
-            self.run.cancel(mode, timeout=timeout)  # type: ignore[arg-type]  # the Run checks it
+            self.run.cancel(mode, timeout=timeout)
+
+    def began(self, run: Run) -> None:
+        self.run = run
+        if self._stop is not None:
+            mode, timeout = self._stop
+            run.cancel(mode, timeout=timeout)
 
     async def finish(self, most: int) -> tuple[str, bytes]:
         """Play it to its end. Returns the reply."""
         run = self.run
         assert run is not None
         try:
-            await self._decided.wait()
             run.when_finished(self._changed.set)
+            await self._be_decided(run)
             held: list[AgentEvent] = []
             if self.mode == "stream":
                 async with aclosing(run.batches(most)) as batches:
@@ -95,6 +101,13 @@ class Play:
         finally:
             self._is_over = True
             self._changed.set()
+
+    async def _be_decided(self, run: Run) -> None:
+        """Wait until its consumer reads or awaits it. One that has ended before does not wait: who comes behind it in its session must not, either."""
+        while self.mode == "hold" and run.status is RunStatus.RUNNING:
+            self._changed.clear()
+            await self._changed.wait()
+        self.decide("stream")
 
     def _own_id(self) -> str | None:
         """The id by which the client knows a run that is not kept: the store knows the others by it, too."""

@@ -95,7 +95,7 @@ class HostRuns:
             if lost:
                 await self._look_for(list(lost), play.run_id)
             self.begun += 1
-            play.run = self._begin(play)
+            play.began(self._begin(play))
             code, body = await play.finish(self._spec.limits.batch_most)
             port.answer(request.id, code, body)
         except SystemDraining:
