@@ -80,7 +80,7 @@ class Asks(Actor):
 
 
 def store_of(place):
-    return PostgresStore(place) if place.startswith("postgres") else SQLiteStore(place)
+    return PostgresStore(place) if "dbname=" in place else SQLiteStore(place)
 
 
 def last_two(messages):

@@ -7,10 +7,9 @@ host is over, every ref says so, also when a host of that name is back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ...codec.packing import pack, register_type, unpack
 from ...errors import ActorDeadError, AskTimeout, CheckpointError, UsageError
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["RemoteRef", "enter_client", "packed_message"]
 
 # The clients by which refs that come in messages reach their actors: bytes cannot hold one.
-_clients: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, MutableMapping[str, Routes]]] = WeakKeyDictionary()
+_clients: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[Routes]]] = WeakKeyDictionary()
 
 _MARGIN: Final = 0.5
 """Seconds that the caller waits longer than the actor's host, which knows better why there is no reply."""
 
 
 def enter_client(routes: Routes) -> None:
-    """Let refs of that cluster, on this loop, go through that client as long as it is there."""
-    _clients.setdefault(asyncio.get_running_loop(), WeakValueDictionary())[routes.cluster] = routes
+    """Let refs of that cluster, on this loop, go through that client as long as it is open."""
+    _clients.setdefault(asyncio.get_running_loop(), WeakSet()).add(routes)
 
 
 def packed_message(what: str, value: object) -> bytes:
@@ -100,8 +99,10 @@ class RemoteRef:
             return False
 
     def _post(self, kind: str, said: object) -> Call:
-        routes = _clients.get(asyncio.get_running_loop(), {}).get(self.cluster)
-        if routes is None or routes.closed:
+        known = _clients.get(asyncio.get_running_loop(), ())
+        # The one that was there first: what one sender tells an actor has to go through one client, to keep its order.
+        routes = min((one for one in known if one.cluster == self.cluster and not one.closed), key=lambda one: one.serial, default=None)
+        if routes is None:
             msg = f"{self!r}: this program is not connected to cluster {self.cluster!r}: async with Cluster.connect({self.cluster!r})."
             raise UsageError(msg)
         return routes.link(self.host).post(kind, {"life": self.incarnation}, packed_message(kind, said))

@@ -6,6 +6,7 @@ Owns: the choice of a host for a key. It must never hold that a host is dead: on
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +46,7 @@ class Routes:
         self._asking = False
         self._has_entered = False
         self._changed = asyncio.Event()
+        self.serial = time.monotonic_ns()  # the order in which clients were made
         self.closed = False
 
     @property

@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles.cluster import cluster_of
 from understudy.runtime import ActorDeadError, AskTimeout, UsageError
-from understudy.runtime.cluster import HostLost, RemoteRef
+from understudy.runtime.cluster import Cluster, HostLost, RemoteRef
 from understudy.runtime.codec.packing import pack, unpack
 
 SHOP = "tests.programs.cluster_shop"
@@ -126,6 +126,17 @@ def test_a_ref_says_where_it_needs_a_connection(within):
 
     with pytest.raises(UsageError, match="not connected"):
         within(ask())
+
+
+def test_a_ref_goes_on_through_one_client_when_another_one_of_the_same_program_leaves(within):
+    async def story():
+        async with cluster_of(1) as (cluster, machines):
+            ref = await cluster.spawn(f"{SHOP}:Counter")
+            async with Cluster("shop", None, 0, machines):
+                assert await ref.request(1) == 1
+            return await ref.request(1)
+
+    assert within(story()) == 2
 
 
 def test_an_actor_that_a_key_calls_is_there_when_it_is_asked_and_stops_when_it_was_idle(within):
