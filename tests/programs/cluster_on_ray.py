@@ -20,11 +20,12 @@ from ray.cluster_utils import Cluster as RayCluster
 from understudy.runtime.cluster import Cluster, HostLost
 
 SHOP = "tests.programs.cluster_shop"
+BEGAN = time.monotonic()
 NODE = {"num_cpus": 3, "object_store_memory": 80 * 2**20}
 
 
 def say(story, **found):
-    print(json.dumps({"story": story, **found}), flush=True)
+    print(json.dumps({"story": story, **found, "at": round(time.monotonic() - BEGAN, 1)}), flush=True)
 
 
 def steps():
@@ -171,7 +172,7 @@ if __name__ == "__main__":
     node = machines.add_node(**NODE, node_ip_address="127.0.0.3")
     try:
         ray.init(address=machines.address, namespace="tests", _node_ip_address="127.0.0.2", log_to_driver=False)
-        asyncio.run(asyncio.wait_for(main(machines, node), 100))
+        asyncio.run(asyncio.wait_for(main(machines, node), 180))
     finally:
         ray.shutdown()
         machines.shutdown()
