@@ -40,6 +40,7 @@ ORDER = {
         "a2a": (),
         "console": (),
         "mcp": (),
+        "cluster": (),
         "cli": (),
     },
     "actors": {

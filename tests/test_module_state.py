@@ -49,6 +49,7 @@ STATE = {
         "_owners": "other systems of the process ask whether an owner is gone; weak",
         "_process": "a cache of the process's own name",
     },
+    "runtime.cluster.client.refs": {"_clients": "the clients of each loop, by which refs that come in bytes reach their actors; weak"},
     "runtime.durability.store_access": {
         "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
