@@ -3,13 +3,14 @@
 What users import by topic is a plain module, machinery is in a room. Each row imports only from those above it, and a test holds that:
 
     errors, clock                       what can go wrong; where time comes from
-    log, backoff                        the logger; delays between tries
+    log, backoff                        the loggers of the rooms; delays between tries
     environment                         the variables, with those of a `.env` file
     option_names                        which option is meant where one is misspelt
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values
     models                              chat models behind one protocol
+    telemetry                           what looks on at runs from inside: spans, measures, lines in the log
     codec                               bytes and back, for registered types only
     stores                              where bytes lie: memory, SQLite, Redis, PostgreSQL
     actor                               one actor: mailbox, handle, supervision, life
@@ -23,6 +24,8 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
     console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
+    mcp                                 the Model Context Protocol, with an extra of its own
+    cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.
@@ -85,6 +88,7 @@ from .errors import (
     UsageError,
     WriteRefused,
 )
+from .log import LogContext
 from .models import (
     ChatModel,
     EmbeddingModel,
@@ -160,6 +164,7 @@ __all__ = [
     "Interrupted",
     "JournalStore",
     "LimitedModel",
+    "LogContext",
     "MailboxFull",
     "MailboxSettings",
     "MapProgress",
@@ -226,6 +231,7 @@ __all__ = [
     "ToolError",
     "ToolOptions",
     "ToolSpec",
+    "Tracing",
     "TransferError",
     "TransferToAgent",
     "UnderstudyError",
@@ -244,18 +250,25 @@ __all__ = [
     "graph",
     "keep_last",
     "model_from_env",
+    "prometheus_app",
     "register_type",
     "sse",
     "summarize",
     "timeline",
+    "tracing_from_env",
 ]
 
 __version__: str
 
 if _typing.TYPE_CHECKING:
-    from .observe import EVENT_SCHEMA, Graph, Timeline, event_json, graph, sse, timeline
+    from .observe.event_json import EVENT_SCHEMA, event_json
+    from .observe.graph import Graph, graph
+    from .observe.otlp_export import Tracing, tracing_from_env
+    from .observe.prometheus import prometheus_app
+    from .observe.sse import sse
+    from .observe.timeline import Timeline, timeline
 else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "event_json", "graph", "sse", "timeline"))
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"))
 
     def __getattr__(name: str) -> object:
         """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""

@@ -16,6 +16,7 @@
     live_stats        `understudy stats`
     console_command   `understudy console`
     serving           `understudy serve`: what it checks, and the server
+    mcp_serving       the same with `--mcp`: an agent as a tool
     guarded           errors become one line, and exit codes
     store_commands    the subcommands that are about a store, and their options
     service_commands  those that are about a machine or a service

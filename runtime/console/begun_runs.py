@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ..errors import SystemDraining
-from ..log import logger
+from ..log import loggers
 
 if TYPE_CHECKING:
     from ..run.run import Run
@@ -67,7 +67,7 @@ async def _consume(run: Run, begun: asyncio.Future[None]) -> None:
             begun.set_result(None)
     except Exception as error:  # noqa: BLE001 -- it is raised where the run was begun
         if begun.done():
-            logger.warning("run %s, which was begun from the console, could not be followed to its end: %s", run.id, type(error).__name__)
+            loggers.console.warning("run %s, which was begun from the console, could not be followed to its end: %s", run.id, type(error).__name__)
         else:
             begun.set_exception(error)
             begun.exception()  # whoever began it may have gone away

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -141,7 +141,7 @@ class Gate:
             if inspect.isawaitable(answer):
                 answer = await answer
         except Exception as error:  # noqa: BLE001 -- whatever it raises, nobody is let in by that
-            logger.error("console_app(auth=...): the function raised %s: the request is refused.", type(error).__name__)
+            loggers.console.error("console_app(auth=...): the function raised %s: the request is refused.", type(error).__name__)
             return None
         if isinstance(answer, str):
             return answer[:200] or None

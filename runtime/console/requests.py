@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import JSONResponse, Response
 
 from ..errors import CheckpointError, CheckpointNotFound, ResumeError, StoreError, SystemDraining, UnderstudyError, UsageError
-from ..log import logger
+from ..log import loggers
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,7 +55,7 @@ def answered(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
             status = 413 if isinstance(error, TooLarge) else next(status for kind, status in _STATUS if isinstance(error, kind))
             return JSONResponse({"error": str(error)[:4_000], "type": type(error).__name__}, status)
         except Exception as error:  # noqa: BLE001 -- the page is told; a traceback in the log might hold what a user has said
-            logger.error("The console could not answer %s %s: %s", request.method, request.url.path, type(error).__name__)
+            loggers.console.error("The console could not answer %s %s: %s", request.method, request.url.path, type(error).__name__)
             return JSONResponse({"error": f"{type(error).__name__}: the console could not answer that.", "type": type(error).__name__}, 500)
 
     return answer

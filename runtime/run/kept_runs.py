@@ -23,6 +23,7 @@ from ..system.loop_door import LoopDoor
 from ..system.system import ActorSystem
 from .forgetting import forget_run
 from .kept_life import KeptLife, read_life
+from .overriding import Overriding
 from .run_factory import RunFactory
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _LISTED: Final = tuple(status for status in RunStatus if status is not RunStatus
 StatusLike: TypeAlias = RunStatus | str | Iterable[RunStatus | str] | None
 
 
-class KeptRuns:
+class KeptRuns(Overriding):
     """The part of a `Runner` that looks at what is kept of runs."""
 
     def __init__(self, factory: RunFactory, access: StoreAccess | None) -> None:

@@ -18,7 +18,8 @@ from ..data.events import AgentEvent, Interrupted
 from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
-from ..log import logger
+from ..log import loggers
+from ..telemetry.failures import tell_failure
 from .phase import Ownership, RunPhase
 from .stream import EventStream
 
@@ -133,6 +134,10 @@ class RunRecord:
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
             self.result = self.followed or self.make_result()
+            if self.result.error is not None and self.followed is None and self.result.status is RunStatus.FAILED:
+                tell_failure(self.context, self.agent_name, self.result)
+        if self.context.watch is not None:
+            self.context.watch.end(self.result, self.problem, in_session=self.turn is not None, followed=self.followed is not None)
         self.give_up()
 
     def follow_to(self, result: RunResult) -> None:
@@ -150,7 +155,7 @@ class RunRecord:
             try:
                 callback()
             except Exception:  # noqa: BLE001 -- all the others wait for the end, too
-                logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
+                loggers.run.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
         awaiting, self._awaiting = self._awaiting, ()
         for future in awaiting:
             if not future.done() and not future.get_loop().is_closed():
