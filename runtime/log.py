@@ -1,7 +1,7 @@
 """The log of this package: one logger for each room, and whose work a line is about.
 
-Owns: the loggers, the run and agent at work in a context, and the stamp that lines get from it: `run_id`, `agent`, `session_id`. It must never configure
-handlers or levels: the program does.
+Owns: the loggers, the run and agent at work in a context, and the stamp that lines get from it: `run_id`, `agent`, `session_id`. It must never show a line
+or set a level: the program does. Where it has set up nothing, nothing is shown.
 """
 
 from __future__ import annotations
@@ -79,6 +79,12 @@ class Loggers(NamedTuple):
     remote: logging.Logger
 
 
+def _silenced(logger: logging.Logger) -> None:
+    """Else Python would write lines from WARNING on to stderr, where the program has set up nothing."""
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
 def _of_room(room: str) -> logging.Logger:
     made = logging.getLogger(f"understudy.{room}")
     if not any(isinstance(one, LogContext) for one in made.filters):
@@ -86,4 +92,5 @@ def _of_room(room: str) -> logging.Logger:
     return made
 
 
+_silenced(logging.getLogger("understudy"))
 loggers: Final = Loggers(*map(_of_room, Loggers._fields))
