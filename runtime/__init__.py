@@ -23,6 +23,9 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
+    mcp                                 the Model Context Protocol, with an extra of its own
+    cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.
@@ -42,7 +45,7 @@ from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Super
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
-from .agent.options import ModelOptions, Options, ToolOptions
+from .agent.options import InstructionOptions, ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .backoff import Backoff
@@ -156,6 +159,7 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "ImagePart",
+    "InstructionOptions",
     "InterruptContext",
     "Interrupted",
     "JournalStore",
@@ -218,6 +222,7 @@ __all__ = [
     "Terminated",
     "TextPart",
     "ThreadActor",
+    "Timeline",
     "TimerHandle",
     "Timers",
     "ToolCall",
@@ -249,6 +254,7 @@ __all__ = [
     "register_type",
     "sse",
     "summarize",
+    "timeline",
     "tracing_from_env",
 ]
 
@@ -260,8 +266,9 @@ if _typing.TYPE_CHECKING:
     from .observe.otlp_export import Tracing, tracing_from_env
     from .observe.prometheus import prometheus_app
     from .observe.sse import sse
+    from .observe.timeline import Timeline, timeline
 else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Tracing", "event_json", "graph", "prometheus_app", "sse", "tracing_from_env"))
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"))
 
     def __getattr__(name: str) -> object:
         """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""

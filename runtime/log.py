@@ -72,6 +72,7 @@ class Loggers(NamedTuple):
     runner: logging.Logger
     telemetry: logging.Logger
     a2a: logging.Logger
+    console: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger
     chat_agent: logging.Logger

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import complete_calls
-from ...runtime.agent.options import model_options
+from ...runtime.agent.options import instruction_option, model_options
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta
 from ...runtime.data.events import AgentEvent
@@ -58,7 +58,8 @@ class Asking:
     async def _make_opening(self) -> tuple[Message, ...]:
         """The messages that every request of this play begins with, where they are not the same for all runs."""
         agent, setup, given = self._agent, self._setup, self._given
-        instruction = agent.instruction
+        instruction: Any = instruction_option(self._door.options, agent.name)
+        instruction = agent.instruction if instruction is None else instruction
         if callable(instruction):
             text = await maybe_await(instruction(self._context))
             if not isinstance(text, str):

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from ..data.chat import new_id
 from ..errors import WriteRefused
 from ..log import loggers
+from ..stores.writes import Expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,14 +171,16 @@ class StoreOwner:
             self.owed.pop(key, None)
 
     async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:
-        """Take back what was written when it was taken. Returns False if it was not, or is another's."""
-        try:
-            await self.access.commit(claim, undo, then="forget")
-        except WriteRefused as refused:
-            if refused.reason != "value":
-                raise
-            return False
-        return True
+        """Take back what was written when it was taken. Returns False if there is something else by now, which is another's."""
+        for writes in (undo, (Expect(claim.key),)):  # or else it never was written, and there is nothing to leave a claim for
+            try:
+                await self.access.commit(claim, writes, then="forget")
+            except WriteRefused as refused:
+                if refused.reason != "value":
+                    raise
+            else:
+                return True
+        return False
 
     def is_closed(self) -> bool:
         """Whether its system cannot do anything any more."""

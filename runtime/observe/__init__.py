@@ -14,6 +14,14 @@ Owns the forms in which they are shown. Its files, each importing only from thos
     graph_mermaid   as a flowchart
     graph_svg       as a drawing
     graph           reading it from definitions
+    timeline_values what a picture over time is made of
+    timeline_reading  working it out from events
+    timeline_axis   where a time stands
+    timeline_text   such a picture as lines of text
+    timeline_svg    as a drawing
+    timeline_html   as a page
+    timeline        of a run, of a result, of what a store has
+    result_html     a result in a notebook
 
 It must never change a run, nor be imported by what runs.
 """
@@ -23,5 +31,6 @@ from .graph import Graph, graph
 from .otlp_export import Tracing, tracing_from_env
 from .prometheus import prometheus_app
 from .sse import sse
+from .timeline import Timeline, timeline
 
-__all__ = ["EVENT_SCHEMA", "Graph", "Tracing", "event_json", "graph", "prometheus_app", "sse", "tracing_from_env"]
+__all__ = ["EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"]

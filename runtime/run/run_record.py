@@ -58,6 +58,7 @@ class RunRecord:
         "problem",
         "result",
         "said_before",
+        "started",
         "stream",
         "timer",
         "turn",
@@ -84,6 +85,7 @@ class RunRecord:
         self.timer: Timer | None = None  # of its timeout
         self.followed: RunResult | None = None  # of a run that was only looked at
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
+        self.started = 0.0  # when it was started, by the clock on the wall
 
     # --- for the supervisor ---
 
@@ -185,9 +187,15 @@ class RunRecord:
             self.context.usage,
             self.context.session.to_dict(),
             last.agent_name if last is not None else self.agent_name,
+            self.started,
         )
 
     # --- for the Run ---
+
+    @property
+    def events(self) -> tuple[AgentEvent, ...]:
+        """What was shown so far, but for the pieces of messages. From any thread."""
+        return tuple(self._events or ())
 
     def check(self) -> None:
         """Raise, if the run could not begin."""
