@@ -138,7 +138,7 @@ def test_starts_and_ends_are_debug_lines_that_a_filter_finds_by_their_run(run, l
 @pytest.mark.parametrize(("set_up", "level"), [("", None), ("import logging; logging.basicConfig();", "WARNING")])
 def test_nothing_is_shown_unless_the_program_has_set_that_up(set_up, level):
     code = (
-        f"{set_up} from understudy.runtime import Runner, ScriptedModel, ToolCalls; from understudy.actors import ChatModelAgent, tool\n"
+        f"{set_up}\nfrom understudy.runtime import Runner, ScriptedModel, ToolCalls; from understudy.actors import ChatModelAgent, tool\n"
         "@tool\ndef leak() -> str:\n    'Fail.'\n    raise ValueError('the roof leaks')\n"
         "agent = ChatModelAgent(name='a', tools=[leak], model=ScriptedModel([ToolCalls(leak={})]), on_tool_error='raise')\n"
         "Runner(agent).query('x').result()"
