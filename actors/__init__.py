@@ -11,8 +11,10 @@ Each row imports only from those above it, and a test holds that:
     mcp                                 tools of MCP servers
     remote                              agents of others, asked over Agent2Agent
     prebuilt                            Supervisor, PlanExecute
+    realtime                            agents that listen and speak; imported by its own name
     agents_sdk                          the spellings of OpenAI's Agents SDK
     swarm                               Swarm's API, for programs that were written for it
+    demo                                the agents of `understudy demo`, which that command starts
 
 A definition must never hold any state of a run. How runs are run is `understudy.runtime`.
 """

@@ -68,7 +68,7 @@ class Following:
 
     async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
         record = event_log.record
-        event_log.context.run_id = self._run_id
+        event_log.context.rename(self._run_id)
         await wait_until_written(system, self._access, self._agent_name, self._run_id)
         self._loop = asyncio.get_running_loop()
         keys = journal_key(self._run_id), open_key(self._agent_name, self._run_id)
