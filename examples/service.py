@@ -32,6 +32,7 @@ from understudy.runtime import (
     Message,
     ModelRequest,
     Run,
+    RunInfo,
     Runner,
     SessionBusy,
     SQLiteStore,
