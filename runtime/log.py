@@ -75,6 +75,10 @@ class Loggers(NamedTuple):
     a2a: logging.Logger
     mcp: logging.Logger
     console: logging.Logger
+    cluster: logging.Logger
+    mcp: logging.Logger
+    realtime: logging.Logger
+    stores: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger
     chat_agent: logging.Logger
