@@ -63,7 +63,6 @@ class Loggers(NamedTuple):
     """The logger of each room: `understudy.durability`, and so on."""
 
     models: logging.Logger
-    stores: logging.Logger
     actor: logging.Logger
     system: logging.Logger
     agent: logging.Logger
@@ -73,7 +72,6 @@ class Loggers(NamedTuple):
     runner: logging.Logger
     telemetry: logging.Logger
     a2a: logging.Logger
-    mcp: logging.Logger
     console: logging.Logger
     cluster: logging.Logger
     mcp: logging.Logger
