@@ -10,7 +10,10 @@ from typing import Final
 __all__ = [
     "PREEMPT",
     "RESERVED",
+    "answered_by_key",
     "answered_key",
+    "cluster_host_key",
+    "cluster_prefix",
     "former_lease_key",
     "history_key",
     "journal_key",
@@ -33,6 +36,11 @@ PREEMPT: Final = f"{RESERVED}preempt:"
 def answered_key(run_id: str, number: int) -> str:
     """It is there once that save of the run was answered. Another run may have the same checkpoint id some day."""
     return f"{RESERVED}answered:{run_id}@{number}"
+
+
+def answered_by_key(run_id: str) -> str:
+    """Its value says who has answered the interrupts of a run, as far as a person did so by the console."""
+    return f"{RESERVED}answered-by:{run_id}"
 
 
 def journal_key(run_id: str) -> str:
@@ -88,3 +96,13 @@ def stop_prefix(owner: str) -> str:
 def stop_key(owner: str, name: str) -> str:
     """It is there while another process wants a run of that owner to end."""
     return stop_prefix(owner) + name
+
+
+def cluster_prefix(name: str) -> str:
+    """What the keys begin with of what the hosts of a cluster keep together."""
+    return f"{RESERVED}cluster:{len(name)}:{name}:"
+
+
+def cluster_host_key(name: str, host: str) -> str:
+    """The incarnation of a host. The owner under which that works has claimed this key."""
+    return f"{cluster_prefix(name)}host:{host}"
