@@ -185,10 +185,14 @@ class Handing:
             return
         self._arrived(change)
 
-    def connected(self) -> None:
-        """A new connection has the settings of the current agent."""
-        if self._change is not None:
-            self._arrived(self._change)
+    def connected(self, dialled: AgentSettings) -> None:
+        """A new connection has these settings: those of the current agent, or, if it was switched while the connection was made, of the one before."""
+        change = self._change
+        self._core.took_over(dialled)
+        if change is not None and change.settings is dialled:
+            self._arrived(change)
+        elif change is not None:
+            self._send_update(change)
 
     def _arrived(self, change: _Change) -> None:
         core = self._core

@@ -22,6 +22,7 @@ from ..model import RealtimeConnection, RealtimeModelConfig
 from ..model_events import RealtimeConnectionStatus, RealtimeModelConnectionStatusEvent, RealtimeModelEndOfStreamEvent
 from ..model_inputs import RealtimeModelSendEvent, RealtimeModelSendItem
 from ..state.replay import replayed_items
+from ..state.settings import AgentSettings
 
 if TYPE_CHECKING:
     from .session_core import SessionCore
@@ -50,6 +51,7 @@ class Link:
         self._dropped_before = 0.0
         self._asks = False  # whether a response is to follow the replay
         self.replayed: set[str] = set()  # the items that were put in anew
+        self.dialled: AgentSettings | None = None  # with which the newest connection was made
 
     @property
     def rules(self) -> Reconnect | None:
@@ -60,6 +62,7 @@ class Link:
     async def dial(self, attempt: int = 1) -> RealtimeConnection:
         """Make a connection with the settings of the current agent."""
         core = self._core
+        self.dialled = core.current
         options: RealtimeModelConfig = {**core.model_config, "initial_model_settings": core.connect_settings()}  # type: ignore[typeddict-item]  # flat ones
         with span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
             connection = await core.model.connect(options)

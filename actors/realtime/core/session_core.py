@@ -146,10 +146,7 @@ class SessionCore(Life):
                     if call.recorded and not call.sent:
                         call.sent = call.wished = True
                         self.link.ask()
-        if self.handing.is_pending:
-            self.handing.connected()
-        else:
-            self.took_over(self.current)
+        self.handing.connected(self.link.dialled or self.current)
 
     def change_agent(self, agent: RealtimeAgent, waits: asyncio.Future[None]) -> None:
         """The program puts another agent in charge."""
