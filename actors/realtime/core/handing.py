@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.errors import AgentError, HandoffError, ModelBehaviorError, ModelError, UsageError, text_of
 from ....runtime.maybe_await import maybe_await
-from ....runtime.tracing import span
 from ...handoffs.handoff import Handoff
 from ..agent import RealtimeAgent
 from ..events import RealtimeHandoffEvent
@@ -95,7 +94,7 @@ class Handing:
 
     async def _prepare(self, call: Call, handoff: Handoff) -> AgentSettings:
         source = call.settings.agent
-        with span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
+        with self._core.span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
             try:
                 target = await self._target(call, handoff)
                 opened.set(to_agent=target.name)

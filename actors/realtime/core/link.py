@@ -14,7 +14,6 @@ from ....runtime.clock import Timer
 from ....runtime.clock import sleep as clock_sleep
 from ....runtime.data.chat import new_id
 from ....runtime.errors import ModelError, UsageError
-from ....runtime.tracing import span
 from ..config import Reconnect
 from ..events import RealtimeReconnected
 from ..items import RealtimeItem
@@ -64,7 +63,7 @@ class Link:
         core = self._core
         self.dialled = core.current
         options: RealtimeModelConfig = {**core.model_config, "initial_model_settings": core.connect_settings()}  # type: ignore[typeddict-item]  # flat ones
-        with span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
+        with core.span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
             connection = await core.model.connect(options)
         if core.config.get("raw_events") == "wire" and hasattr(connection, "shows_wire"):
             connection.shows_wire = True

@@ -98,6 +98,8 @@ class SessionCore(Life):
         flat = dict(self.current.flat)
         if "voice" not in flat and self._voice is not None:
             flat["voice"] = self._voice
+        if self.config.get("tracing_disabled", False):
+            flat["tracing"] = None
         return flat
 
     def sendable(self, changed: dict[str, Any]) -> dict[str, Any]:

@@ -245,3 +245,21 @@ def test_tools_and_guardrails_of_the_sdks_spelling_work_in_a_session(run):
             assert at.outputs() == [("c", "Ada found it in Rome"), ("p", "paid")]
 
     run(main())
+
+
+def test_a_missing_extra_is_named(run, monkeypatch):
+    async def main():
+        monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
+        with pytest.raises(UsageError, match=r"understudy\[realtime\]"):
+            await RealtimeRunner(RealtimeAgent("a"), model=realtime.OpenAIRealtimeModel(api_key="k")).run().__aenter__()
+
+    run(main())
+
+
+def test_a_missing_key_is_said(run, monkeypatch):
+    async def main():
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+            await RealtimeRunner(RealtimeAgent("a")).run().__aenter__()
+
+    run(main())
