@@ -27,7 +27,7 @@ LONGER = {
     "payment": 100,
     "project_manager": 80,
     "restaurants": 65,
-    "service": 80,
+    "service": 260,
     "support_routine": 70,
     "swarm_airline": 110,
     "swarm_shopper": 90,
