@@ -14,7 +14,8 @@ import pytest
 from tests.programs import openai_wire as wire
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-HELPERS = {"models", "serving", "show", "swarm_client"}
+HELPERS = {"models", "serving", "show", "swarm_client", "voice_line"}
+SERVED = {"service", "voice_browser", "voice_phone"}  # they run until they are stopped: each has a test of its own
 LONGEST = 60
 LONGER = {
     "a2a_services": 65,
@@ -31,6 +32,9 @@ LONGER = {
     "support_routine": 70,
     "swarm_airline": 110,
     "swarm_shopper": 90,
+    "voice_browser": 240,
+    "voice_line": 100,
+    "voice_phone": 140,
 }  # whole stories
 
 # What they print, in this order, possibly with more between.
@@ -233,15 +237,15 @@ def assert_in_order(parts, text):
 
 
 def test_every_example_is_known_here():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAID, *HELPERS, "service"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAID, *HELPERS, *SERVED}
 
 
-@pytest.mark.parametrize("name", [*OF_AGENTS, "service", *sorted(HELPERS)])
+@pytest.mark.parametrize("name", [*OF_AGENTS, *sorted({*SERVED, *HELPERS})])
 def test_an_example_is_short(name):
     assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < LONGER.get(name, LONGEST)
 
 
-@pytest.mark.parametrize("name", sorted({*SAID, "service"}))
+@pytest.mark.parametrize("name", sorted({*SAID, *SERVED}))
 def test_an_example_imports_what_users_import_and_says_how_it_is_run(name):
     tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

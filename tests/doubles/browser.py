@@ -29,8 +29,9 @@ def chromium():
 class Browser:
     """`async with Browser() as browser: page = await browser.open(url)`."""
 
-    def __init__(self, *, width=1280, height=860, scheme="light"):
+    def __init__(self, *, width=1280, height=860, scheme="light", options=()):
         self.size = width, height
+        self.options = options
         self.scheme = scheme
         self.folder = None
         self.process = None
@@ -43,6 +44,7 @@ class Browser:
         command = [
             program,
             *options,
+            *self.options,
             f"--user-data-dir={self.folder}",
             f"--window-size={self.size[0]},{self.size[1]}",
             "--remote-debugging-port=0",

@@ -1,0 +1,139 @@
+"""A telephone on which you speak with the help desk of voice_desk.py: media streams in the manner of Twilio's, G.711 mu-law both ways.
+
+    pip install 'understudy[realtime]' fastapi uvicorn
+    python examples/voice_phone.py                       # without a key: a server on this machine, that knows its lines
+
+For real calls, with a number of Twilio's, and a tunnel or a proxy with TLS in front of port 8000:
+
+    OPENAI_API_KEY=... TWILIO_AUTH_TOKEN=... PUBLIC_URL=https://desk.example.com python examples/voice_phone.py
+
+Have the number ask https://desk.example.com/incoming (POST) when a call comes in. Nothing is converted: the session is set to the telephone's own format. Marks,
+which come back when what is before them was played, say what the caller has heard. A caller has no screen: refunds are approved by pressing 1, and denied by 2.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import quoteattr
+
+import uvicorn
+from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
+from voice_desk import triage
+from voice_line import answer_approval, line, until_one_ends
+
+from understudy.actors.realtime import RealtimePlaybackTracker, RealtimeRunConfig, RealtimeRunner, RealtimeSession
+from understudy.runtime import UnderstudyError
+
+app = FastAPI()
+PUBLIC_URL = os.environ.get("PUBLIC_URL", "http://127.0.0.1:8000")
+FORMAT: RealtimeRunConfig = {"model_settings": {"input_audio_format": "g711_ulaw", "output_audio_format": "g711_ulaw"}}
+
+
+def is_signed(url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> bool:
+    """Whether it comes from Twilio. Without a token, as on a machine of your own, anything does."""
+    token = os.environ.get("TWILIO_AUTH_TOKEN")
+    if token is None:
+        return True
+    text = url + "".join(f"{name}{form[name]}" for name in sorted(form))
+    wanted = base64.b64encode(hmac.new(token.encode(), text.encode(), hashlib.sha1).digest())
+    return hmac.compare_digest(wanted, headers.get("x-twilio-signature", "").encode())
+
+
+@app.post("/incoming")
+async def incoming(request: Request) -> Response:
+    """A call comes in: have it streamed to `/media`."""
+    form = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+    if not is_signed(f"{PUBLIC_URL}/incoming", form, request.headers):
+        return Response(status_code=403)
+    url = f"{PUBLIC_URL.replace('http', 'ws', 1)}/media"
+    return Response(f"<Response><Connect><Stream url={quoteattr(url)}/></Connect></Response>", media_type="text/xml")
+
+
+@app.websocket("/media")
+async def media(socket: WebSocket) -> None:
+    """One call, from its first message to its last."""
+    if not is_signed(f"{PUBLIC_URL.replace('http', 'ws', 1)}/media", {}, socket.headers):
+        await socket.close(1008)
+        return
+    await socket.accept()
+    try:
+        while (begun := await socket.receive_json())["event"] != "start":
+            pass  # "connected" comes before it
+        phone = Phone(socket, begun["streamSid"])
+        runner_config = {"playback_tracker": phone.played}
+        async with line(loudness, 1) as (model, prepare), RealtimeRunner(triage, model=model, config=FORMAT).run(model_config=runner_config) as session:
+            await until_one_ends(phone.hear(session, prepare), phone.speak(session))
+        await socket.close()
+    except WebSocketDisconnect:
+        pass  # the line is dead
+    except UnderstudyError as error:
+        print(f"the call has ended: {error}")
+        await socket.close(1011)
+
+
+def loudness(chunk: bytes) -> float:
+    """Of mu-law, from 0 to 1: its upper bits are the exponent."""
+    return sum(1 << ((~one >> 4) & 7) for one in chunk) / max(1, len(chunk)) / 128
+
+
+class Phone:
+    """The telephone's side of a call: what it has been sent, and what of it was played."""
+
+    def __init__(self, socket: WebSocket, stream: str) -> None:
+        self.played = RealtimePlaybackTracker()
+        self.played.set_audio_format("g711_ulaw")
+        self._socket = socket
+        self._stream = stream
+        self._marks: deque[tuple[str, str, int, bytes]] = deque()  # sent, and not played yet
+        self._number = 0
+
+    async def hear(self, session: RealtimeSession, prepare: Callable[[bytes], bytes]) -> None:
+        """What the telephone says. Returns when the caller hangs up."""
+        while (told := await self._socket.receive_json())["event"] != "stop":
+            if told["event"] == "media":
+                await session.send_audio(prepare(base64.b64decode(told["media"]["payload"])))
+            elif told["event"] == "mark":
+                self._was_played(told["mark"]["name"])
+            elif told["event"] == "dtmf" and (pending := session.pending_approvals) and told["dtmf"]["digit"] in ("1", "2"):
+                await answer_approval(session, pending[0].call_id, approved=told["dtmf"]["digit"] == "1")
+
+    def _was_played(self, name: str) -> None:
+        # A telephone that is cleared sends the marks of what it has thrown away, too: those are not waited for any more.
+        if self._marks and self._marks[0][0] == name:
+            _, item, part, audio = self._marks.popleft()
+            self.played.on_play_bytes(item, part, audio)
+
+    async def speak(self, session: RealtimeSession) -> None:
+        """What the telephone is told."""
+        async for event in session:
+            if event.type == "audio":
+                self._number += 1
+                self._marks.append((str(self._number), event.item_id, event.content_index, event.audio.data))
+                await self._tell("media", media={"payload": base64.b64encode(event.audio.data).decode()})
+                await self._tell("mark", mark={"name": str(self._number)})
+            elif event.type == "audio_interrupted":
+                self._marks.clear()
+                await self._tell("clear")
+            elif event.type == "handoff":
+                print(f"{event.from_agent.name} hands over to {event.to_agent.name}")
+            elif event.type == "tool_approval_required":
+                print(f"{event.tool.name} {event.arguments} waits: 1 approves, 2 denies")
+            elif event.type == "tool_end":
+                print(f"{event.tool.name}: {event.output}")
+            elif event.type == "error":
+                print(f"error: {event.error}")
+
+    async def _tell(self, event: str, **more: object) -> None:
+        await self._socket.send_text(json.dumps({"event": event, "streamSid": self._stream, **more}))
+
+
+if __name__ == "__main__":
+    if "PUBLIC_URL" in os.environ and "TWILIO_AUTH_TOKEN" not in os.environ:
+        sys.exit("PUBLIC_URL is set and TWILIO_AUTH_TOKEN is not: anyone could call, at your cost. It is in Twilio's console.")
+    uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8000")), ws="websockets-sansio", timeout_graceful_shutdown=2)
