@@ -7,8 +7,8 @@ For real calls, with a number of Twilio's, and a tunnel or a proxy with TLS in f
 
     OPENAI_API_KEY=... TWILIO_AUTH_TOKEN=... PUBLIC_URL=https://desk.example.com python examples/voice_phone.py
 
-Have the number ask https://desk.example.com/incoming (POST) when a call comes in. Nothing is converted: the session is set to the telephone's own format. Marks,
-which come back when what is before them was played, say what the caller has heard. A caller has no screen: refunds are approved by pressing 1, and denied by 2.
+Have the number ask https://desk.example.com/incoming (POST) when a call comes in. Nothing is converted: the session is set to the telephone's own format.
+Marks, which come back when what is before them was played, say what the caller has heard. A caller has no screen: refunds are approved by pressing 1, and denied by 2.
 """
 
 import base64
@@ -66,8 +66,10 @@ async def media(socket: WebSocket) -> None:
         while (begun := await socket.receive_json())["event"] != "start":
             pass  # "connected" comes before it
         phone = Phone(socket, begun["streamSid"])
-        runner_config = {"playback_tracker": phone.played}
-        async with line(loudness, 1) as (model, prepare), RealtimeRunner(triage, model=model, config=FORMAT).run(model_config=runner_config) as session:
+        async with (
+            line(loudness, 1) as (model, prepare),
+            RealtimeRunner(triage, model=model, config=FORMAT).run(model_config={"playback_tracker": phone.played}) as session,
+        ):
             await until_one_ends(phone.hear(session, prepare), phone.speak(session))
         await socket.close()
     except WebSocketDisconnect:
