@@ -53,9 +53,9 @@ class LogContext(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         run = _run.get()
         said = record.__dict__  # what a line says itself, by `extra=`, goes before
-        said.setdefault("run_id", None if run is None else run.run_id)
+        said.setdefault("run_id", getattr(run, "run_id", None))
         said.setdefault("agent", _agent.get())
-        said.setdefault("session_id", None if run is None else run.session_id)
+        said.setdefault("session_id", getattr(run, "session_id", None))
         return all(said[name] == value for name, value in self._wanted.items())
 
 

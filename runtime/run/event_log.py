@@ -6,7 +6,9 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from logging import DEBUG
 from operator import attrgetter
 from time import time
 from typing import TYPE_CHECKING, Any, Final
@@ -23,10 +25,10 @@ from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
 from ..errors import AgentError, CheckpointError, RunLost, UnderstudyError, text_of
-from ..log import work_for
+from ..log import loggers, work_for
 from .phase import RunPhase
 from .run_record import RunRecord
-from .watched_system import watch_of, watched_system
+from .watched_system import WatchedSystem, watch_of, watched_system
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -62,8 +64,14 @@ class EventLog:
 
     def enter(self, system: Host) -> None:
         """In the context of the supervisor, of which all that belongs to the run are copies: say whose they are."""
-        context, persistence = self.context, self.persistence
+        context = self.context
         work_for(context.session)
+        # In nearly all programs nothing looks on, and this is asked for each run.
+        if "opentelemetry" in sys.modules or WatchedSystem in system.belongings or loggers.run.isEnabledFor(DEBUG):
+            self._look_on(system)
+
+    def _look_on(self, system: Host) -> None:
+        context, persistence = self.context, self.persistence
         context.watch = watch = watch_of(system, context, self.record.agent_name)
         if watch is None:
             return
