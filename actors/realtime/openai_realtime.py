@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,7 +133,7 @@ class _Connection:
     def __init__(self, socket: Socket, *, keeps_conversation: bool) -> None:
         self._socket = socket
         self.keeps_conversation = keeps_conversation
-        self._updates: deque[tuple[str, asyncio.Future[None]]] = deque()  # that wait to be in force, in their order
+        self._updates: list[tuple[str, asyncio.Future[None]]] = []  # that wait to be in force, in their order
         self._closed = False
         self._unreadable = 0
 
@@ -225,7 +224,7 @@ class _Connection:
         kind = message["type"]
         if kind == "session.updated":
             if self._updates:
-                _, waits = self._updates.popleft()
+                _, waits = self._updates.pop(0)
                 if not waits.done():
                     waits.set_result(None)
             return None
@@ -246,7 +245,7 @@ class _Connection:
 
     def _void_updates(self) -> None:
         while self._updates:
-            _, waits = self._updates.popleft()
+            _, waits = self._updates.pop(0)
             if not waits.done():
                 waits.set_exception(ModelError("the connection was lost before the settings were in force", kind="connection", retryable=True))
 

@@ -137,7 +137,7 @@ class Connection:
                 await over.wait()
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 -- whoever waits is told, whatever it is; groups of errors among them
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 -- whoever waits is told, whatever it is
             if not ready.done():
                 ready.set_exception(self._error("cannot be used", error))
             else:

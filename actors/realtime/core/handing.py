@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +44,7 @@ class Handing:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._queue: deque[Any] = deque()
+        self._queue: list[Any] = []
         self._busy = False
         self._change: _Change | None = None  # whose update is on its way
         self._count = 0
@@ -81,7 +80,7 @@ class Handing:
         core = self._core
         if self._busy or not self._queue or core.is_closing:
             return
-        wanted = self._queue.popleft()
+        wanted = self._queue.pop(0)
         self._busy = True
         if isinstance(wanted, Call):
             handoff = wanted.settings.handoffs[wanted.name]

@@ -6,7 +6,6 @@ Owns: when each is called, and that none delays anything. It must never put a te
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ....runtime.agent.hooks import call_hooks
@@ -25,7 +24,7 @@ class Watching:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._queue: deque[Any] = deque()
+        self._queue: list[Any] = []  # no deque: an empty one has 600 bytes, and most sessions have no hooks
         self._task: asyncio.Task[None] | None = None
         self.request = ModelRequest(messages=())
 
@@ -61,13 +60,13 @@ class Watching:
 
     async def _work(self) -> None:
         while self._queue:
-            await self._queue.popleft()()
+            await self._queue.pop(0)()
         self._task = None
 
     async def drain(self) -> None:
         """Call what is left."""
         while self._queue:
-            await self._queue.popleft()()
+            await self._queue.pop(0)()
 
     def response_began(self, response: Response) -> None:
         """A response begins."""
