@@ -72,7 +72,7 @@ class LeaseKeeper(Actor):
     def leave(self) -> None:
         """There is no lease any more."""
         self._is_needed = False
-        stop_actor(self._cell)
+        stop_actor(self._cell, hook=False)
 
     async def on_receive(self, lease: Lease) -> None:
         await self._leases.release(lease)

@@ -35,7 +35,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     try:
         if log.waits:
             await log.flush()
-        if log.persistence is not None:
+        if log.persistence is not None and log.persistence.is_held:
             unfinished = promise is Promise.UNFINISHED
             await log.persistence.finish(unfinished=unfinished, state=log.state, end=None if unfinished else log.end())
     except RunLost as error:

@@ -107,6 +107,12 @@ class RunRecord:
         self.problem = problem
         self.advance(RunPhase.REFUSED)
 
+    def lose(self) -> None:
+        """Events that were not written are dropped, for the session too: a resume starts from the last record. And what they said of the end is not so."""
+        self.ownership = Ownership.LOST
+        if self.outcome is not None and self.outcome.kind in ("finished", "exited"):
+            self.outcome = None
+
     def set_outcome(self, outcome: Outcome) -> None:
         """How the run has ended. The first outcome counts."""
         if self.outcome is None:
