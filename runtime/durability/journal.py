@@ -39,6 +39,7 @@ __all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay"]
 
 _PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
+_FIRST_LANE: Final = frozenset(("",))
 _SHOWN: Final = ("event", "path")
 """What `EventReader` reads."""
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError)
@@ -54,23 +55,31 @@ class Journal:
         self._problem: CheckpointError | None = None  # why there will be no record any more
         self._frames: dict[str, bytes] = {}  # as they were recorded
         self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
-        self._lanes: set[str] = {""}
-        self._counters: dict[str, Any] = {}
+        self._lanes: frozenset[str] | set[str] = _FIRST_LANE
+        self._counters: Mapping[str, Any] = NO_COUNTERS
         self._paths = PathTable()
         self._rows = 0  # how many of its rows were recorded
         self._untouched: Invocation | None = None  # whose frame may have changed: it was not looked at yet
 
+    def begin(self, image: dict[str, Any]) -> bytes:
+        """The run begins with that image, which is its first record."""
+        self.know(image, self._paths)
+        self._counters = _counters_in(image)
+        return _packed([["start", image]])
+
     def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
-        """The run begins, or goes on from an image that was drawn with those paths."""
+        """The run goes on from an image that was drawn with those paths."""
         self._changes.append(["start", image])
         self.know(image, self._paths if paths is None else paths)
-        self._counters = {name: image.get(name, nothing) for name, nothing in NO_COUNTERS.items()}
+        self._counters = _counters_in(image)
 
     def know(self, image: dict[str, Any], paths: PathTable) -> None:
         """This has been recorded already."""
         self._paths, self._rows = paths, len(paths.rows)
-        self._lanes.update(image.get("lanes", ()))
-        self._values = {key: kept_value(value) for key, value in image.get("values", {}).items()}
+        if lanes := image.get("lanes"):
+            self._lanes = {*self._lanes, *lanes}
+        if values := image.get("values"):
+            self._values = {key: kept_value(value) for key, value in values.items()}
 
     def mark(self, kind: str, number: int) -> None:
         """Something that a reader looks for."""
@@ -126,7 +135,9 @@ class Journal:
             self._rows = len(rows)
 
     def _lane(self, lane: Lane) -> None:
-        self._lanes.add(lane.id)
+        if type(self._lanes) is frozenset:
+            self._lanes = {*self._lanes}
+        self._lanes.add(lane.id)  # type: ignore[union-attr]  # it is a set by now
         self._changes.append(["lane", lane.id, None if lane.parent is None else lane.parent.id, lane.fork])
 
     def gone(self, invocation: Invocation) -> None:
@@ -199,6 +210,10 @@ class Journal:
             del known[key]
         if changed or gone:
             self._changes.append(["values", changed, gone])
+
+
+def _counters_in(image: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: image[name] for name in NO_COUNTERS} if "seq" in image else NO_COUNTERS
 
 
 def check_values(values: Mapping[str, Any]) -> None:

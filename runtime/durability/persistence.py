@@ -7,7 +7,7 @@ nor start an agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -93,20 +93,17 @@ class RunPersistence:
 
     # --- the beginning ---
 
-    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
+    async def begin(self, state: RunState, system: Host) -> bool:
         """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
-        self.own.when_lost(lost)
         mark, journal, record = self._mark.put(), journal_key(self.run_id), None
         writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
-            self.journal.start(draw(state, self._root))
-            record = self.journal.take(state)
-            assert record is not None
+            record = self.journal.begin(draw(state, self._root))
             writes.append(Append(journal, (record,), 0))
+        writes.append(mark)
+        writes += self._listing.put(self._mark.run, state, RunStatus.RUNNING)
         try:
-            listed = self._listing.put(self._mark.run, state, RunStatus.RUNNING)
-            undo: list[Write] = [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal), *([DropEntry(self.run_id)] if listed else [])]
-            if not await self.own.take(self._mark.run, system, [*writes, mark, *listed], undo=undo):
+            if not await self.own.take(self._mark.run, system, writes, undo=self._undo, key=mark.key):
                 return False
         except WriteRefused:
             return False
@@ -115,15 +112,18 @@ class RunPersistence:
         state.context.lease = self.own.held  # under which everything begins from here on
         return True
 
+    def _undo(self) -> list[Write]:
+        mark, listed = self._mark.put(), [DropEntry(self.run_id)] if self.access.lists_runs else []
+        return [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal_key(self.run_id)), *listed]
+
     async def take(self, system: Host) -> bool:
         """Be the one who works on this run. Returns False if another run or process is."""
         return await self.own.take(self._mark.run, system)
 
     # --- continuing ---
 
-    async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
+    async def load(self, system: Host) -> dict[str, Any]:
         """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
-        self.own.when_lost(lost)
         found = await find_checkpoint(self.access, self.checkpoint_id)
         if not found.is_last:
             return await self._branch(system, found)

@@ -141,6 +141,7 @@ class EventLog:
         """Write it, and show it. What could not be written is not shown. `at_end`: in one step with the end of the run."""
         assert self.persistence is not None
         unshown, self.unshown = self.unshown or (), None
+        end: RunEnd | None = None
         try:
             if at_end:
                 end = self.end(None, [event for event in unshown if event is not _NOT_SHOWN])
@@ -155,6 +156,7 @@ class EventLog:
         for event in unshown:
             if event is not _NOT_SHOWN:
                 self.record.show(event)
+        self.record.written = None if end is None or self.context.hooks else end.result
 
     def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
         """An interrupt is shown when nothing else is under way: only then is there something to go on from. It stands for those of the agents below."""

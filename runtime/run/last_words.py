@@ -47,4 +47,5 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     except Exception:  # noqa: BLE001 -- as above
         logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)
-    await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())
+    if log.context.hooks:
+        await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())

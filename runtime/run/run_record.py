@@ -60,6 +60,7 @@ class RunRecord:
         "stream",
         "timer",
         "turn",
+        "written",
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
@@ -82,13 +83,14 @@ class RunRecord:
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout
         self.followed: RunResult | None = None  # of a run that was only looked at
+        self.written: RunResult | None = None  # as it was written with the last event that was shown
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
 
     # --- for the supervisor ---
 
     def show(self, event: AgentEvent) -> None:
         """Keep the event, unless it is a piece of one that comes whole later, and let the consumer have it."""
-        self.last_seq = event.seq
+        self.last_seq, self.written = event.seq, None
         if event.delta is None:
             if self._events is None:
                 self._events = []
@@ -136,7 +138,7 @@ class RunRecord:
             name, run_id = self.agent_name, self.context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
-            self.result = self.followed or self.make_result()
+            self.result = self.followed or self.written or self.make_result()
         self.give_up()
 
     def follow_to(self, result: RunResult) -> None:
