@@ -56,6 +56,8 @@ _KEPT: Final[dict[str, type]] = {
     "resumed": bool,
 }
 
+_NO_TEXTS: Final = (None, None, None)
+
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
 
 # What comes of a structure that is not what it should be.
@@ -337,12 +339,15 @@ def _messages(given: Any) -> tuple[Message, ...]:
 def checked_message(value: Any) -> Message:
     """The message. Raises CheckpointError, if it is none, or holds what none does."""
     message: Message = _typed(value, Message)
+    calls, texts = message.tool_calls, (message.tool_call_id, message.tool_name, message.reasoning)
+    if type(calls) is tuple and not calls and message.usage is None and texts == _NO_TEXTS and type(message.id) is str:
+        return message  # as most are
     for call in _typed(message.tool_calls, tuple):
         _typed(call, ToolCall)
         read_names((call.id, call.name, call.arguments))
     if message.usage is not None:
         _usage(message.usage)
-    for text in (message.tool_call_id, message.tool_name, message.reasoning):
+    for text in texts:
         _text(text)
     _typed(message.id, str)
     return message
