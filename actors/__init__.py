@@ -12,6 +12,7 @@ Each row imports only from those above it, and a test holds that:
     prebuilt                            Supervisor, PlanExecute
     agents_sdk                          the spellings of OpenAI's Agents SDK
     swarm                               Swarm's API, for programs that were written for it
+    demo                                the agents of `understudy demo`, which that command starts
 
 A definition must never hold any state of a run. How runs are run is `understudy.runtime`.
 """

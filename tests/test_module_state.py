@@ -41,7 +41,6 @@ STATE = {
         "_default": "the system of programs that make none",
     },
     "runtime.agent.hooks": {"_everywhere": "hooks of all runs of the process, which a library adds without knowing its Runners"},
-    "runtime.agent.session_values": {"_current": "a context variable: `current_session()` works without a context in reach"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
     "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
@@ -55,7 +54,14 @@ STATE = {
     },
     "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
-    "runtime.log": {"logger": "loggers are the process's"},
+    "runtime.log": {
+        "loggers": "loggers are the process's",
+        "_agent": "a context variable: a user's line in a tool says whose it is",
+        "work_as": "sets the one above",
+        "work_for": "sets the one below",
+        "_run": "a context variable: as above, and `current_session()` works without a context in reach",
+    },
+    "runtime.telemetry.switch": {"switch": "OpenTelemetry's providers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
         "fcntl": "a module, or None",

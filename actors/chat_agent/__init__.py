@@ -2,6 +2,7 @@
 
 Owns the loop of model and tools. Its files, each importing only from those above it:
 
+    tool_call       one call of a tool: its retries, its timeout, what the log says of its failure
     tool_round      one round of tool calls
     answer          the form that a final answer must have
     setup           what the model is shown

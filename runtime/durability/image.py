@@ -32,7 +32,7 @@ from ..errors import CheckpointError, UsageError
 from .compatibility import FORMAT, find_nodes, shape_of
 from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["FORMAT", "NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
+__all__ = ["NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
 
 STORED_PATHS: Final = "paths"
 """Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""

@@ -57,7 +57,7 @@ class Following:
 
     async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
         record = event_log.record
-        event_log.context.run_id = self._run_id
+        event_log.context.rename(self._run_id)
         events: list[AgentEvent] = []
         reader, position, delay, looks = EventReader(), 0, _FIRST_LOOK, 0
         await wait_until_written(system, self._access, self._agent_name, self._run_id)

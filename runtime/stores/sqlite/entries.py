@@ -90,7 +90,7 @@ class Entries:
                 kept = msgpack.unpackb(held.labels)
                 self._unlabel(kept, held.status, held.started, number)
                 self._label(kept, status, held.started, number)
-            self._known.runs[key] = held._replace(status=status, expires=expires)
+            self._known.runs[key] = Listed(number, status, held.started, held.labels, expires)
         self._rows.touch((number,))
 
     def drop(self, key: bytes) -> None:

@@ -10,7 +10,7 @@ from tests.programs.make_checkpoints import AGENTS, FOLDER, content_of, fill, go
 from tests.runtime.durability.damage import put_at
 from understudy.runtime import AgentEvent, CheckpointError, Message, Runner, Usage
 from understudy.runtime.codec.packing import pack, unpack
-from understudy.runtime.durability.image import FORMAT
+from understudy.runtime.durability.compatibility import FORMAT
 from understudy.runtime.durability.kept_outcome import pack_outcome, read_outcome
 
 FILES = sorted(FOLDER.glob("format-*.bin"))
