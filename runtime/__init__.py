@@ -24,6 +24,8 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
     console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
+    mcp                                 the Model Context Protocol, with an extra of its own
+    cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
 It must never import `understudy.actors`.

@@ -73,6 +73,10 @@ class Loggers(NamedTuple):
     telemetry: logging.Logger
     a2a: logging.Logger
     console: logging.Logger
+    cluster: logging.Logger
+    mcp: logging.Logger
+    realtime: logging.Logger
+    stores: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger
     chat_agent: logging.Logger

@@ -39,6 +39,8 @@ ORDER = {
         "testing": (),
         "a2a": (),
         "console": (),
+        "mcp": (),
+        "cluster": (),
         "cli": (),
     },
     "actors": {
@@ -46,8 +48,10 @@ ORDER = {
         "(agents)": ("agent", "workflow", "guardrail", "middleware"),
         "handoffs": (),
         "chat_agent": (),
+        "mcp": (),
         "remote": (),
         "prebuilt": (),
+        "realtime": (),
         "agents_sdk": (),
         "swarm": (),
         "demo": (),
@@ -58,7 +62,8 @@ LAZY = {
     ("actors.agent", "actors.handoffs.agent_tool"),
     ("runtime.actor.current", "runtime.system.threaded"),
     ("runtime.data.run_result", "runtime.observe.result_html"),
-    ("runtime.run.kept_runs", "runtime.observe.timeline"),
+    ("runtime.run.kept.kept_runs", "runtime.observe.timeline"),
+    ("actors.realtime.core.tool_player", "actors.agents_sdk.tool_context"),
 }
 MOST_FILES = 21
 NAMED_BY_OTHERS = {"actors/agents_sdk"}  # its modules are those that programs of OpenAI's SDK import
@@ -287,6 +292,7 @@ OTHERS_PRIVATE = {
     "runtime/system/registry.py": {"_actor_refs", "_actor_refs_lock"},  # pykka's registry, whose container is ours
     "runtime/actor/receive.py": {"_ActorStop"},  # the message of pykka's own `stop()`, which has to be understood
     "runtime/models/wire/aiohttp_transport.py": {"_close", "_factory"},  # of aiohttp's connector: to close it without a task, and to know what was sent
+    "runtime/stores/redis/listening.py": {"_sock"},  # of redis's connection: there is no other way to wait for it and for something else
     "runtime/codec/kinds.py": {"_field_defaults"},  # of a named tuple, which documents it
     "actors/agents_sdk/models/openai_responses.py": {"_request_id"},  # where OpenAI's client keeps it
     "actors/agents_sdk/play/model_call.py": {"_request_id"},  # as above

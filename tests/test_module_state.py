@@ -41,6 +41,7 @@ STATE = {
         "_default": "the system of programs that make none",
     },
     "runtime.agent.hooks": {"_everywhere": "hooks of all runs of the process, which a library adds without knowing its Runners"},
+    "runtime.agent.override": {"_open": "a context variable: what a test has replaced holds for what is begun there"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
     "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
@@ -48,11 +49,13 @@ STATE = {
         "_owners": "other systems of the process ask whether an owner is gone; weak",
         "_process": "a cache of the process's own name",
     },
+    "runtime.cluster.client.refs": {"_clients": "the clients of each loop, by which refs that come in bytes reach their actors; weak"},
     "runtime.durability.store_access": {
         "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
         "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
     },
     "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
+    "runtime.mcp.connection": {"_asking": "a context variable: the SDK hands a question of the server to nobody's call"},
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {
         "loggers": "loggers are the process's",

@@ -14,6 +14,7 @@ from ..telemetry.watch import RunWatch
 from .history import HistoryPolicy, HistoryRewriter
 from .hooks import RunHooks
 from .options import Options
+from .override import Override
 from .run_messages import CancelMode
 from .session_values import SessionValues
 
@@ -46,6 +47,7 @@ class RunContext:
         "models",
         "null_answer",
         "options",
+        "override",
         "run_id",
         "session",
         "session_id",
@@ -77,6 +79,8 @@ class RunContext:
         """What changes the input of agents that take over by a handoff which has no filter of its own."""
         self.history: HistoryPolicy | HistoryRewriter | None = None
         """What agents are given of what was said that do not choose for themselves."""
+        self.override: Override | None = None
+        """What a test has replaced."""
         self.context: Any = None
         """The user's own object, if one was given."""
         self.watch: RunWatch | None = None

@@ -12,6 +12,7 @@ import typer
 from .conversation import RunOptionsGiven, converse
 from .demo import list_demos, play_demo
 from .guarded import guarded
+from .mcp_serving import serve_tool
 from .service_commands import add_service_commands
 from .serving import ServeOptions
 from .serving import serve as serve_agent
@@ -67,11 +68,13 @@ def serve(
     grpc: Annotated[bool, typer.Option("--grpc", help="Serve gRPC as well.")] = False,  # noqa: FBT002 -- an option of a command
     grpc_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for gRPC.")] = 50051,
     allow_anonymous: Annotated[bool, typer.Option("--allow-anonymous", help="Let everybody in who can reach the address.")] = False,  # noqa: FBT002
+    mcp: Annotated[bool, typer.Option("--mcp", help="Serve it as a tool over the Model Context Protocol, on standard input and output.")] = False,  # noqa: FBT002
+    mcp_http: Annotated[bool, typer.Option("--mcp-http", help="The same, over streamable HTTP.")] = False,  # noqa: FBT002
     debug: _Debug = False,  # noqa: FBT002
 ) -> None:
-    """Serve an agent over Agent2Agent."""
+    """Serve an agent over Agent2Agent, or with --mcp as a tool."""
     options = ServeOptions(target, host, port, store, token_env, grpc, grpc_port, allow_anonymous)
-    guarded(lambda: serve_agent(options, typer.echo), debug=debug)
+    guarded(lambda: serve_tool(options, http=mcp_http) if mcp or mcp_http else serve_agent(options, typer.echo), debug=debug)
 
 
 add_store_commands(app)

@@ -12,6 +12,8 @@ __all__ = [
     "RESERVED",
     "answered_by_key",
     "answered_key",
+    "cluster_host_key",
+    "cluster_prefix",
     "former_lease_key",
     "history_key",
     "journal_key",
@@ -94,3 +96,13 @@ def stop_prefix(owner: str) -> str:
 def stop_key(owner: str, name: str) -> str:
     """It is there while another process wants a run of that owner to end."""
     return stop_prefix(owner) + name
+
+
+def cluster_prefix(name: str) -> str:
+    """What the keys begin with of what the hosts of a cluster keep together."""
+    return f"{RESERVED}cluster:{len(name)}:{name}:"
+
+
+def cluster_host_key(name: str, host: str) -> str:
+    """The incarnation of a host. The owner under which that works has claimed this key."""
+    return f"{cluster_prefix(name)}host:{host}"

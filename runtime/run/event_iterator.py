@@ -79,6 +79,24 @@ class Events:
             self._ended = True
             self._abandon(cancelled=True)
 
+    async def take_some(self, most: int) -> list[AgentEvent]:
+        """The next events: as many as are here, `most` of them; none at the end."""
+        here = self._here
+        if len(here) < most:
+            try:
+                if self._record.result is not None:
+                    self._take_rest()
+                elif self._door.is_here:
+                    await self._take(most)
+                else:
+                    await self._door.call(partial(self._take, most))
+            except asyncio.CancelledError:
+                self._look_at_consumer()
+                raise
+        if not here:
+            self._end()
+        return [here.popleft() for _ in range(min(most, len(here)))]
+
     def __next__(self) -> AgentEvent:
         here = self._here
         if not here:

@@ -6,7 +6,7 @@ lives on the loop of its system. It must never touch the run from elsewhere but 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
@@ -282,6 +282,18 @@ class Run:
 
     def __aiter__(self) -> Events:
         return self._events()
+
+    async def batches(self, most: int = 256) -> AsyncIterator[list[AgentEvent]]:
+        """The events as they are ready, all at once that are, `most` of them: for what sends them on. It is one consumer, as `async for event in run` is."""
+        if not isinstance(most, int) or most < 1:
+            msg = f"run.batches({most!r}): give a number of events, 1 or more."
+            raise UsageError(msg, run=self.id)
+        events = self._events()
+        try:
+            while batch := await events.take_some(most):
+                yield batch
+        finally:
+            await events.aclose()
 
     def __iter__(self) -> Iterator[AgentEvent]:
         self._refuse_on_a_loop("for event in run", "async for event in run")

@@ -119,20 +119,20 @@ class KeepLast:
     """What `keep_last` makes."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self.count = count
 
     def __repr__(self) -> str:
-        return f"keep_last({self._count})"
+        return f"keep_last({self.count})"
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
-        return Bounded(messages[first_kept(messages, self._count) :])
+        return Bounded(messages[first_kept(messages, self.count) :])
 
     def __call__(self, data: H) -> H:
         """As an input filter."""
         history = data.input_history
         before = (*((history,) if isinstance(history, str) else history), *data.pre_handoff_items)
-        kept = before[max(0, len(before) - self._count) :]
+        kept = before[max(0, len(before) - self.count) :]
         if kept and isinstance(kept[0], str):
             return data.clone(pre_handoff_items=kept[1:])
         return data.clone(input_history=(), pre_handoff_items=kept)

@@ -1,0 +1,1 @@
+"""What the benchmark `cluster` runs in its hosts. It must never measure anything."""

@@ -1,0 +1,73 @@
+"""The same program on one machine and on many: hosts on Ray, sessions that go on when one of them is lost, and an actor somewhere among them.
+
+pip install 'understudy[ray,postgres]'
+python examples/cluster/shop.py        # on this machine, by itself: Ray, two hosts, an SQLite file
+kubectl apply -f examples/cluster/raycluster.yaml        # on Kubernetes: what differs is in that file
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from understudy.actors import ChatModelAgent
+from understudy.runtime import Actor, ActorSystem, Message, ModelRequest, PostgresStore, Runner, SQLiteStore, model_from_env
+from understudy.runtime.cluster import Cluster
+
+
+class Parrot:
+    """A model for users without a key."""
+
+    async def generate(self, request: ModelRequest) -> Message:
+        return Message.assistant(f"You said: {request.messages[-1].text}")
+
+
+class Visits(Actor):
+    """Counts in memory: with its host it is gone."""
+
+    def __init__(self, start: int = 0) -> None:
+        super().__init__()
+        self.count = start
+
+    def on_receive(self, more: int) -> int:
+        self.count += more
+        return self.count
+
+
+def open_store() -> SQLiteStore | PostgresStore:
+    place = os.environ.get("STORE", "")
+    return PostgresStore(place) if place.startswith("postgres") else SQLiteStore(place or "shop.db")
+
+
+@asynccontextmanager
+async def host(system: ActorSystem) -> AsyncIterator[Runner]:
+    """Called once in each host, by its name: "shop:host". What it opens is closed when the host is drained."""
+    model = model_from_env() if "OPENAI_API_KEY" in os.environ else Parrot()
+    agent = ChatModelAgent(name="Shop", instruction="Answer the customer.", model=model)
+    async with open_store() as store:
+        yield Runner(agent, system=system, store=store, durability="step")
+
+
+async def main() -> None:
+    hosts = int(os.environ.get("HOSTS", "2"))
+    cpus = float(os.environ.get("CPUS", "0.5"))
+    async with Cluster.start("shop:host", name="shop", hosts=hosts, resources={"num_cpus": cpus}) as cluster:
+        session = cluster.session("user-42")
+        print((await session.query("Hello!")).text)
+        async for event in session.query("And tomorrow?"):
+            print(event)
+        visits = await cluster.spawn("shop:Visits", 10, key="visits")
+        print("visits:", await visits.request(1, timeout=10))
+        stats = await cluster.stats()
+        print(", ".join(f"{one.name} is {one.state}" for one in stats.hosts))
+        if "--stay" in sys.argv:  # a service: web workers connect to it, and `python -m understudy.runtime.cluster drain` ends it
+            await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    # Hosts import this file as `shop`: they look where PYTHONPATH says. The file of the SQLite store is in this folder, whichever theirs is.
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    os.environ.setdefault("STORE", str(Path.cwd() / "shop.db"))
+    asyncio.run(main())

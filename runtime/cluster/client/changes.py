@@ -1,0 +1,141 @@
+"""How a cluster grows, shrinks, and gets another version: hosts that are started, and hosts that are drained.
+
+Owns: the order of it: what is new is up before what is old goes. It must never end a host that has not been asked to drain, unless it cannot be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...codec.packing import pack, unpack
+from ...errors import UsageError
+from ...log import loggers
+from ..control import read_control
+from ..errors import ClusterError, VersionMismatch
+from ..spec import ClusterSpec
+from ..transport import HostGone
+
+if TYPE_CHECKING:
+    from ..transport import Transport
+    from .routes import Routes
+
+__all__ = ["Changes", "check_count"]
+
+_START_SECONDS: Final = 120.0
+"""For how long a host may take until it is up, or says why it is not."""
+
+
+def check_count(hosts: object, what: str) -> int:
+    if not isinstance(hosts, int) or isinstance(hosts, bool) or hosts < 1:
+        msg = f"{what}={hosts!r}: give a number of hosts, 1 or more."
+        raise UsageError(msg)
+    return hosts
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("/")[2])
+
+
+class Changes:
+    """Of one cluster, by one client."""
+
+    def __init__(self, transport: Transport, cluster: str) -> None:
+        self._transport = transport
+        self._cluster = cluster
+
+    async def names(self) -> list[str]:
+        """The hosts that there are, by their numbers."""
+        return sorted(await self._transport.names(self._cluster), key=_number)
+
+    async def start(self, spec: ClusterSpec, names: Sequence[str]) -> None:
+        """Start hosts, and wait until all are up. If one cannot be, none of them is left."""
+        await asyncio.gather(*(self._transport.start(name, spec.pack()) for name in names))
+        results = await asyncio.gather(*map(self._started, names), return_exceptions=True)
+        problems = [one for one in results if isinstance(one, BaseException)]
+        if problems:
+            await asyncio.gather(*(self._end(name) for name in names))
+            raise problems[0]
+
+    async def _started(self, name: str) -> None:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                problem = unpack(await self._transport.door(name).call("started", b""))
+        except TimeoutError:
+            msg = f"host {name!r} was not up within {_START_SECONDS:g} s. If there is no room for it on the nodes, give fewer hosts, or smaller resources."
+            raise ClusterError(msg) from None
+        except HostGone as gone:
+            msg = f"host {name!r} has ended before it was up: {gone}"
+            raise ClusterError(msg) from gone
+        if problem is not None:
+            raise problem
+
+    async def spec(self, names: Sequence[str]) -> ClusterSpec:
+        """With what the hosts were started, the newest of them."""
+        for name in sorted(names, key=_number, reverse=True):
+            with contextlib.suppress(HostGone, TimeoutError):
+                async with asyncio.timeout(5):
+                    return ClusterSpec.read(read_control(await self._transport.door(name).control()).spec)
+        msg = f"cluster {self._cluster!r} has {len(names)} hosts, and none answers."
+        raise ClusterError(msg)
+
+    def check_same(self, known: ClusterSpec, wanted: ClusterSpec) -> None:
+        """Raise, if the cluster of that name is another one."""
+        if known.factory != wanted.factory:
+            msg = (
+                f"a cluster {wanted.cluster!r} is there already, and runs {known.factory!r}, not {wanted.factory!r}: two programs must not share a name. "
+                "Give this one another name, or stop that one."
+            )
+            raise VersionMismatch(msg)
+        if known.version != wanted.version:
+            msg = f"cluster {wanted.cluster!r} runs version {known.version!r}, not {wanted.version!r}. Call roll({wanted.version!r}) to change it."
+            raise VersionMismatch(msg)
+
+    async def scale(self, routes: Routes, hosts: int, timeout: float) -> None:
+        """Have so many."""
+        names = await self.names()
+        spec = await self.spec(names)
+        numbers = {_number(name) for name in names}
+        if hosts > len(names):
+            free = (number for number in range(hosts + len(names)) if number not in numbers)
+            await self.start(spec, [f"{self._cluster}/{next(free)}" for _ in range(hosts - len(names))])
+        elif hosts < len(names):
+            await self.drain(routes, names[hosts:], timeout)
+
+    async def drain(self, routes: Routes, names: Sequence[str], timeout: float) -> dict[str, dict[str, Any]]:
+        """Have these hosts give up their work, and end. The others are told to look for it."""
+        reports = dict(zip(names, await asyncio.gather(*(self._drain(name, timeout) for name in names)), strict=True))
+        others = [name for name in routes.hosts.names() if name not in reports]
+        for name in others:
+            routes.link(name).post("recover", {}, pack(None))
+        return reports
+
+    async def _drain(self, name: str, timeout: float) -> dict[str, Any]:
+        report: dict[str, Any] = {"drained": False}
+        try:
+            async with asyncio.timeout(timeout + 5):
+                report = unpack(await self._transport.door(name).call("drain", pack(timeout)))
+        except (HostGone, TimeoutError) as error:
+            loggers.cluster.warning("Host %s could not be drained (%s): it is ended, and others take over what it had.", name, error or "no answer in time")
+        await self._end(name)
+        return report
+
+    async def _end(self, name: str) -> None:
+        """End its process: in good order, if that is possible."""
+        with contextlib.suppress(HostGone, TimeoutError):
+            async with asyncio.timeout(15):
+                await self._transport.door(name).call("end", b"")
+        await self._transport.end(name, again=False)
+
+    async def roll(self, routes: Routes, spec: ClusterSpec, max_surge: int, timeout: float) -> None:
+        """Start hosts of another version first, then drain the old ones, a few at a time."""
+        old = await self.names()
+        number = max(map(_number, old), default=-1) + 1
+        while old:
+            leaving, old = old[:max_surge], old[max_surge:]
+            coming = [f"{self._cluster}/{number + index}" for index in range(len(leaving))]
+            number += len(leaving)
+            await self.start(spec, coming)
+            await self.drain(routes, leaving, timeout)

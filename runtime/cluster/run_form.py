@@ -1,0 +1,107 @@
+"""What is asked of a run, as bytes: messages and options in, for a host to begin it.
+
+Owns: that form, and that what cannot travel is refused when it is given. It must never call anything because bytes name it: that is the host's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..agent.options import ModelOptions, Options, OptionsLike, ToolOptions, as_options, as_tool_options, plain_options, restored_options
+from ..codec.packing import pack, unpack
+from ..data.agent_input import as_messages
+from ..data.chat import Message
+from ..errors import CheckpointError, UsageError
+from ..sessions.session_policy import KeepLast, SessionPolicyLike, keep_last
+from .names import check_name, load_allowed
+
+if TYPE_CHECKING:
+    from ..run.run_options import RunOptions
+
+__all__ = ["pack_resume", "pack_run", "packed_policy", "policy_of", "read_options", "read_run"]
+
+_KINDS: Final = (Options, ToolOptions, ModelOptions)
+
+
+def pack_run(what: str, messages: str | Message | Sequence[Message], given: RunOptions, session: Mapping[str, Any] | None = None) -> bytes:
+    """A new run. Raises `UsageError` that says which of the options cannot travel."""
+    said: dict[str, Any] = dict(given)
+    timeout = said.get("timeout")
+    if timeout is not None and not timeout > 0:
+        msg = f"{what}(timeout={timeout}): give a number of seconds above 0, or None for no limit."
+        raise UsageError(msg)
+    said["options"] = _packed_options(what, as_options(said.get("options")))
+    said["messages"] = list(as_messages(messages))
+    for name in ("session_values", "labels"):
+        if said.get(name) is not None:
+            said[name] = dict(said[name])
+    if session is not None:
+        said["session"] = dict(session)
+    return _packed(what, said)
+
+
+def pack_resume(
+    what: str, checkpoint_id: str, targets: Mapping[str, object] | None, data: object, tool_options: OptionsLike, given: Mapping[str, Any]
+) -> bytes:
+    """A run that goes on."""
+    options = _packed_options(what, (*as_tool_options(tool_options), *as_options(given.get("options"))))
+    said = {**given, "checkpoint_id": checkpoint_id, "targets": None if targets is None else dict(targets), "data": data, "options": options}
+    return _packed(what, said)
+
+
+def _packed_options(what: str, options: Sequence[Options]) -> list[Any]:
+    for one in options:
+        if type(one) not in _KINDS:
+            msg = f"{what}(options={one!r}): options of a class of your own cannot go to another machine. Give Options, ToolOptions or ModelOptions."
+            raise UsageError(msg)
+        try:
+            pack(one.values)
+        except CheckpointError as error:
+            msg = f"{what}(options={one!r}): {error}"
+            raise UsageError(msg) from error
+    return [list(row) for row in plain_options(tuple(options))]
+
+
+def _packed(what: str, said: dict[str, Any]) -> bytes:
+    try:
+        return pack({name: value for name, value in said.items() if value is not None})
+    except CheckpointError as error:
+        msg = f"{what}(...): what is given here goes to another process. {error}"
+        raise UsageError(msg) from error
+
+
+def read_run(body: bytes) -> dict[str, Any]:
+    """What was packed. Raises `CheckpointError`."""
+    said = unpack(body)
+    if not isinstance(said, dict):
+        raise CheckpointError("what is asked of a run is damaged.")
+    return said
+
+
+def read_options(said: Mapping[str, Any], *names: str) -> Any:
+    """The options of a run that have these names, for the Runner."""
+    found: dict[str, Any] = {name: said[name] for name in names if name in said}
+    if said.get("options"):
+        found["options"] = restored_options(said["options"])
+    return found
+
+
+def packed_policy(policy: SessionPolicyLike | str) -> Any:
+    """How a session's policy is named."""
+    if policy is None or isinstance(policy, str):
+        return None if policy is None else check_name(policy, "session(policy=...)")
+    if isinstance(policy, KeepLast):
+        return policy.count
+    msg = f"session(policy={policy!r}): a policy that goes to another machine is keep_last(n), or the name of a function, as 'module:function'."
+    raise UsageError(msg)
+
+
+def policy_of(said: Any, allow: Sequence[str]) -> SessionPolicyLike:
+    """The policy of that name."""
+    if said is None:
+        return None
+    if isinstance(said, int):
+        return keep_last(said)
+    found: SessionPolicyLike = load_allowed(said, allow, "session(policy=...)")
+    return found

@@ -1,0 +1,133 @@
+"""The program of the tests' clusters: an agent whose steps are written down outside, actors, and factories of every kind, good and bad.
+
+What the environment says: STORE (an SQLite file or the DSN of a PostgreSQL), LEDGER (a file), STEP_SECONDS.
+"""
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from understudy.actors import Agent
+from understudy.runtime import Actor, AgentEvent, MemoryStore, Message, MessageDelta, PostgresStore, Runner, SQLiteStore
+
+
+def note(*words):
+    """One line of the ledger, whole."""
+    if ledger := os.environ.get("LEDGER"):
+        with Path(ledger).open("a") as file:
+            file.write(" ".join(map(str, words)) + "\n")
+
+
+class Shop(Agent):
+    """Says what it is told, in as many steps as it is told: `3 hello`."""
+
+    def __init__(self):
+        super().__init__(name="Shop")
+
+    async def run(self, input, context):
+        said = input.messages[-1].text
+        count = int(said.split()[0]) if said[:1].isdigit() else 1
+        begun = context.state.get("done", 0)
+        for number in range(begun, count):
+            await context.step(f"s{number}", lambda number=number: self.work(context, number))
+            context.state["done"] = number + 1
+            yield AgentEvent.say(f"{number}: {said}")
+        yield AgentEvent.say(f"done: {said}")
+
+    async def work(self, context, number):
+        note("step", context.run_id, number, os.getpid())
+        await asyncio.sleep(float(os.environ.get("STEP_SECONDS", "0")))
+        return number
+
+
+class Streams(Agent):
+    """Shows many pieces of one message: as many as it is told."""
+
+    def __init__(self):
+        super().__init__(name="Streams")
+
+    async def run(self, input, context):
+        for number in range(int(input.messages[-1].text)):
+            yield AgentEvent(delta=MessageDelta(f"{number} "))
+        yield AgentEvent.say("whole")
+
+
+class Counter(Actor):
+    def __init__(self, start=0):
+        super().__init__()
+        self.count = start
+        self.heard = []
+
+    def on_receive(self, message):
+        if message == "fail":
+            raise ValueError("as asked")
+        if message == "heard":
+            return list(self.heard)
+        if isinstance(message, list):
+            self.heard.append(message[0])
+            return None
+        self.count += message
+        return self.count
+
+
+class Asks(Actor):
+    """Asks another actor, whose ref it is sent."""
+
+    async def on_receive(self, message):
+        ref, number = message
+        return await ref.request(number, timeout=5)
+
+
+def store_of(place):
+    return PostgresStore(place) if "dbname=" in place else SQLiteStore(place)
+
+
+def last_two(messages):
+    return messages[-2:]
+
+
+@asynccontextmanager
+async def host(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Shop(), system=system, store=store, durability="step")
+
+
+@asynccontextmanager
+async def unkept(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Shop(), system=system, store=store, durability="none")
+
+
+@asynccontextmanager
+async def streams(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Streams(), system=system, store=store, durability="none", streaming=True, coalesce_deltas=False)
+
+
+@asynccontextmanager
+async def without_store(system):
+    yield Runner(Shop(), system=system)
+
+
+@asynccontextmanager
+async def in_memory(system):
+    yield Runner(Shop(), system=system, store=MemoryStore(), durability="step")
+
+
+@asynccontextmanager
+async def of_another_system(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Shop(), store=store, durability="step")
+
+
+@asynccontextmanager
+async def no_runner(system):
+    yield Message.user("hello")
+
+
+async def no_manager(system):
+    return None
+
+
+NO_FUNCTION = 7
