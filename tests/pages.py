@@ -1,8 +1,9 @@
 """How tests read the README and the pages of docs: their blocks of code, how these are run, and where links lead.
 
 A block of Python is a whole program, unless `<!-- fragment -->` stands before it; one behind `<!-- with a key -->` asks a real model. A block of text right
-behind a program is what it prints. One behind `<!-- file: name.py -->` is a module that later programs of the page import; one behind `<!-- alone -->` changes its whole process,
-which others do not share. Owns no test.
+behind a program is what it prints. One behind `<!-- file: name.py -->` is a module that later programs of the page import; one behind `<!-- alone -->` changes
+its whole process, which others do not share; one behind `<!-- a part of examples/name.py -->` is a fragment
+that this file has in full. Owns no test.
 """
 
 import ast
@@ -22,6 +23,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]+) -->\n)?```python\n(?P<code>.*?)```\n(?:\n?```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 MARKS = {None, "alone", "fragment", "with a key"}
 FILE = "file: "
+PART = "a part of "
 ABOUT_MODELS = re.compile(r".*_API_KEY|OPENAI_.*|ARK_.*|AZURE_.*|MODEL_TYPE|.*_proxy|PYTHONWARNINGS", re.IGNORECASE)
 PATIENCE = 170  # seconds for the programs of some pages, on a machine that does much else
 ANY_PROGRAM = Path(__file__).parent / "programs" / "run_page.py"
@@ -41,7 +43,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def is_known(mark: str | None) -> bool:
-    return mark in MARKS or (mark or "").startswith(FILE)
+    return mark in MARKS or (mark or "").startswith((FILE, PART))
 
 
 def files_of(page: Path) -> dict[str, str]:
@@ -101,9 +103,12 @@ def check_programs(pages: Iterable[Path], folder: Path) -> None:
 
 
 def check_fragments(page: Path) -> None:
-    """What is no whole program can be read as Python all the same."""
+    """What is no whole program can be read as Python all the same, and the file that it is from is there."""
     for block in blocks_of(page):
-        if block.mark == "fragment":
+        mark = block.mark or ""
+        if mark.startswith(PART):
+            assert (ROOT / mark.removeprefix(PART)).is_file(), f"{page.name}, line {block.line}: {mark}"
+        if mark == "fragment" or mark.startswith(PART):
             ast.parse(block.code.replace(", ...)", ")"), f"{page.name}, line {block.line}")
 
 

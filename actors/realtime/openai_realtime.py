@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,7 +133,7 @@ class _Connection:
     def __init__(self, socket: Socket, *, keeps_conversation: bool) -> None:
         self._socket = socket
         self.keeps_conversation = keeps_conversation
-        self._updates: deque[tuple[str, asyncio.Future[None]]] = deque()  # that wait to be in force, in their order
+        self._updates: list[tuple[str, asyncio.Future[None]]] = []  # that wait to be in force, in their order
         self._closed = False
         self._unreadable = 0
 
@@ -161,7 +160,7 @@ class _Connection:
     async def _send_update(self, event_id: str, flat: Mapping[str, Any]) -> None:
         import json  # noqa: PLC0415 -- here alone
 
-        await self._socket.send(json.dumps({"type": "session.update", "event_id": event_id, "session": session_payload(flat)}, ensure_ascii=False))
+        await self._put(json.dumps({"type": "session.update", "event_id": event_id, "session": session_payload(flat)}, ensure_ascii=False))
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
         if self._closed:
@@ -182,7 +181,13 @@ class _Connection:
         if isinstance(event, RealtimeModelSendAudio) and not event.audio and not event.commit:
             return
         for message in messages_of(event):
+            await self._put(message)
+
+    async def _put(self, message: str) -> None:
+        try:
             await self._socket.send(message)
+        except Exception as error:  # noqa: BLE001 -- whatever ends a connection
+            raise closed_error(error) from None
 
     async def events(self) -> AsyncIterator[RealtimeModelEvent]:
         while True:
@@ -219,7 +224,7 @@ class _Connection:
         kind = message["type"]
         if kind == "session.updated":
             if self._updates:
-                _, waits = self._updates.popleft()
+                _, waits = self._updates.pop(0)
                 if not waits.done():
                     waits.set_result(None)
             return None
@@ -240,7 +245,7 @@ class _Connection:
 
     def _void_updates(self) -> None:
         while self._updates:
-            _, waits = self._updates.popleft()
+            _, waits = self._updates.pop(0)
             if not waits.done():
                 waits.set_exception(ModelError("the connection was lost before the settings were in force", kind="connection", retryable=True))
 

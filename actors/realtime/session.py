@@ -221,11 +221,7 @@ class RealtimeSession:
             else:
                 done.set_result(result)
 
-        if core.is_closing:
-            msg = "the session is closed: nothing can be sent any more. Open another one."
-            raise UsageError(msg)
-        deliver_report(core.ref, Report(work, ()))
-        if not done.done() and core.is_closing:
+        if core.is_closing or not deliver_report(core.ref, Report(work, ())) or (not done.done() and core.is_closing):
             msg = "the session is closed: nothing can be sent any more. Open another one."
             raise UsageError(msg)
         return await done

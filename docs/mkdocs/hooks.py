@@ -45,20 +45,6 @@ def on_startup(**_: Any) -> None:
             (packages / room).symlink_to(ROOT / room)
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out of the navigation what is expected and not there yet."""
-    config.nav = pruned(config.nav, set(config.extra.get("expected", ())))
-    return config
-
-
-def pruned(nav: Any, expected: set[str]) -> Any:
-    if isinstance(nav, list):
-        return [kept for kept in (pruned(item, expected) for item in nav) if kept]
-    if isinstance(nav, dict):
-        return {title: kept for title, kept in ((title, pruned(item, expected)) for title, item in nav.items()) if kept}
-    return None if nav in expected and not (ROOT / "docs" / nav).exists() else nav
-
-
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for uri, source in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))

@@ -73,14 +73,14 @@ def _models(model: object, agents: set[str]) -> dict[str | None, ChatModel | str
     return dict(named)
 
 
-def _tools(tools: object, known: set[str]) -> dict[str, Callable[..., object]]:
+def _tools(tools: object, known: set[str] | None) -> dict[str, Callable[..., object]]:
     if tools is None:
         return {}
     if not isinstance(tools, Mapping):
         msg = f"override(tools={tools!r:.80}): give a mapping of names of tools to what replaces them, such as {{'get_weather': fake_weather}}."
         raise UsageError(msg)
     for name, one in tools.items():
-        if name not in known:
+        if known is not None and name not in known:
             msg = f"override(tools=...): no agent has a tool {name!r}. Tools: {', '.join(sorted(known)) or 'none'}."
             raise UsageError(msg)
         own = getattr(one, "name", None) if hasattr(one, "spec") else name
@@ -91,10 +91,11 @@ def _tools(tools: object, known: set[str]) -> dict[str, Callable[..., object]]:
     return dict(tools)
 
 
-def _known(tree: Node) -> tuple[set[str], set[str]]:
-    """The names of all agents, those that are called by tools too, and of all tools."""
+def _known(tree: Node) -> tuple[set[str], set[str] | None]:
+    """The names of all agents, those that are called by tools too, and of all tools: None, if some are known only when an agent plays."""
     agents: set[str] = set()
     tools: set[str] = set()
+    are_all = True
     seen: set[int] = set()
     trees = [tree]
     for one in trees:  # grows on the way
@@ -103,12 +104,13 @@ def _known(tree: Node) -> tuple[set[str], set[str]]:
         seen.add(id(one))
         for node in (node for root in one.trees() for node in root.walk()):
             agents.add(node.name)
+            are_all = are_all and not getattr(node.agent, "toolsets", ())
             tools_at: Callable[[Node], Mapping[str, Node | None]] = getattr(node.agent, "tools_at", _none)
             for name, called in tools_at(node).items():
                 tools.add(name)
                 if called is not None:
                     trees.append(called)
-    return agents, tools
+    return agents, tools if are_all else None
 
 
 def _none(_node: Node) -> Mapping[str, Node | None]:

@@ -137,7 +137,7 @@ class Connection:
                 await over.wait()
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 -- whoever waits is told, whatever it is; groups of errors among them
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 -- whoever waits is told, whatever it is
             if not ready.done():
                 ready.set_exception(self._error("cannot be used", error))
             else:
@@ -224,7 +224,7 @@ class Connection:
         if type(message).__name__ == "ToolListChangedNotification" or type(getattr(message, "root", None)).__name__ == "ToolListChangedNotification":
             self._tools = None
 
-    async def _elicited(self, _context: Any, params: Any) -> Any:
+    async def _elicited(self, context: Any, params: Any) -> Any:  # noqa: ARG002 -- the SDK's names
         """Whose call it is for is said by the protocol's newer versions; by older ones it is known only while there is just one."""
         from mcp.types import ElicitResult  # noqa: PLC0415 -- an extra, which only who uses it needs
 

@@ -74,9 +74,14 @@ class WatchedSystem:
         if stale and system is not None and self._stores and system.is_running and get_ident() != system.dispatcher.thread and not system.loop.is_closed():
             look = self.look()
             try:
-                asyncio.run_coroutine_threadsafe(look, system.loop).result(_PATIENCE)
-            except (RuntimeError, concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
-                look.close()  # the loop has ended meanwhile, or the store does not answer: what was read last has to do
+                looking = asyncio.run_coroutine_threadsafe(look, system.loop)
+            except RuntimeError:
+                look.close()  # the loop was closed at this moment: what was read last has to do
+                return self._waits[1]
+            try:
+                looking.result(_PATIENCE)
+            except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
+                looking.cancel()  # the store does not answer, or the loop ends: as above
         return self._waits[1]
 
     async def look_from_anywhere(self) -> tuple[int, float]:

@@ -5,6 +5,7 @@ Owns: the warning, and where in the program it happened. It must never change th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from types import TracebackType
@@ -31,16 +32,23 @@ def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
     agent = getattr(error, "agent", None) or result.last_agent or root
     about = {"run_id": context.run_id, "agent": agent, "session_id": context.session_id}
     text = "Run %s of %s has failed at agent %s%s: %s: %s"
-    loggers.run.warning(text, context.run_id, root, agent, _place_of(error), type(error).__name__, text_of(error), extra=about)
+    # The end of a program cancels all that is under way on its loop: that is no news.
+    level = logging.INFO if isinstance(_cause_of(error), asyncio.CancelledError) else logging.WARNING
+    loggers.run.log(level, text, context.run_id, root, agent, _place_of(error), type(error).__name__, text_of(error), extra=about)
     loggers.run.debug("The traceback of run %s:", context.run_id, exc_info=error, extra=about)
 
 
-def _place_of(error: BaseException) -> str:
-    """The line of the program's own code in which it was raised, or what has caused it."""
+def _cause_of(error: BaseException) -> BaseException:
     for _ in range(_DEEPEST):
         if error.__cause__ is None:
             break
         error = error.__cause__
+    return error
+
+
+def _place_of(error: BaseException) -> str:
+    """The line of the program's own code in which it was raised, or what has caused it."""
+    error = _cause_of(error)
     found: TracebackType | None = None
     trace = error.__traceback__
     while trace is not None:

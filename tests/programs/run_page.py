@@ -3,17 +3,52 @@
 Says what each has printed, and how it ended, as JSON. Each finds the modules of its page beside it. A program must find nothing of the one before: neither files, nor names, nor its main module.
 """
 
-import contextlib
 import gc
-import io
 import json
 import linecache
 import logging
 import os
+import re
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Self
+
+FAILED = re.compile(r"Run \S+ of .+ has failed")
+
+
+class Warned(logging.StreamHandler):
+    """Writes what the library warns of where Python would, but for runs that have failed: pages show such runs on purpose."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not FAILED.match(record.getMessage()):
+            self.setStream(sys.stderr)
+            super().emit(record)
+
+
+class Written:
+    """What is written to a file descriptor meanwhile, by processes that the program starts, too."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.text = ""
+
+    def __enter__(self) -> Self:
+        self.file = tempfile.TemporaryFile()
+        self.before = os.dup(self.descriptor)
+        os.dup2(self.file.fileno(), self.descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(self.before, self.descriptor)
+        os.close(self.before)
+        self.file.seek(0)
+        self.text = self.file.read().decode()
+        self.file.close()
 
 
 def run(code: str, name: str) -> dict[str, object]:
@@ -22,18 +57,20 @@ def run(code: str, name: str) -> dict[str, object]:
     main = ModuleType("__main__")
     main.__dict__["__file__"] = name
     sys.modules["__main__"] = main
-    logging.getLogger("understudy").setLevel(logging.NOTSET)
-    out, err, error = io.StringIO(), io.StringIO(), None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    logging.getLogger("understudy").setLevel(logging.NOTSET)  # the root's: warnings
+    error = None
+    with Written(1) as out, Written(2) as err:
         try:
             exec(compile(code, name, "exec", dont_inherit=True), main.__dict__)
         except (Exception, SystemExit):
             error = traceback.format_exc()
         gc.collect()  # what was left open says so when it is collected
-    return {"output": out.getvalue(), "stderr": err.getvalue(), "error": error}
+    return {"output": out.text, "stderr": err.text, "error": error}
 
 
 if __name__ == "__main__":
+    logging.getLogger("understudy").addHandler(Warned())
+    sys.stdout.reconfigure(encoding="utf-8")
     folder, done = Path(sys.argv[1]), []
     for number, program in enumerate(json.load(sys.stdin)):
         place = folder / str(number)

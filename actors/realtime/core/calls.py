@@ -7,7 +7,6 @@ Owns: which calls there are, which run, which wait for an answer, and which resp
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -36,7 +35,7 @@ class Calls:
         self._core = core
         self.all: dict[str, Call] = {}
         self._batches: dict[int, Batch] = {}
-        self._queue: deque[Call] = deque()
+        self._queue: list[Call] = []
         self._running = 0
         self.always: set[str] = set()
         self.rounds = 0
@@ -100,7 +99,7 @@ class Calls:
         config = self._core.config
         most = config.get("max_parallel_tools", 16) if config.get("async_tool_calls", True) else 1
         while self._queue and self._running < most:
-            self._ask(self._queue.popleft())
+            self._ask(self._queue.pop(0))
 
     def _ask(self, call: Call) -> None:
         core = self._core
@@ -188,7 +187,7 @@ class Calls:
         core.hooks("on_tool_start", call.settings.agent, call.settings.agent, call.tool, call.as_call())
         if not call.alone:
             call.timer = core.later(core.config.get("tool_wait", 10.0), self._is_slow, call)
-        work = play_call(call.tool, call.settings.agent, core.context, core.system, call.as_call())
+        work = play_call(call.tool, call.settings.agent, core.context, core.system, call.as_call(), core.span("tool", tool=call.name, call_id=call.id))
         call.task = core.child(work, lambda played, error: self._ran(call, played, error), f"tool {call.name}")
 
     def _ran(self, call: Call, played: Played | None, error: BaseException | None) -> None:

@@ -6,7 +6,6 @@ Owns: the parts, the children that work beside the session, timers, and the ways
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ from ....runtime.agent.run_context import RunContext
 from ....runtime.clock import Clock, Timer
 from ....runtime.data.chat import new_id
 from ....runtime.errors import UnderstudyError
+from ....runtime.tracing import Span, span
 from ..audio_formats import PCM16, AudioFormat
 from ..config import RealtimeRunConfig
 from ..events import RealtimeError, RealtimeHistoryAdded, RealtimeHistoryUpdated, RealtimeRawModelEvent
@@ -89,12 +89,16 @@ class CoreBase:
         self.playback = Playback(self.clock.monotonic, model_config.get("playback_tracker"))
         self.outbox = Outbox(config.get("max_input_audio_ms", 2_000), config.get("input_overflow", "block"))
         self.events = EventQueue(context, config.get("event_buffer", 1_024), self._audio_taken)
-        self._held: deque[tuple[int, Callable[[], object]]] = deque()  # what waits until a record is in the store
+        self._held: list[tuple[int, Callable[[], object]]] = []  # what waits until a record is in the store
         self._grown: dict[str, None] = {}
         self._grown_at = 0.0
         self._growth_timer: Timer | None = None
 
     # --- children ---
+
+    def span(self, name: str, **attributes: str | float | bool | list[str]) -> Span:
+        """A span, unless the config turns tracing off."""
+        return Span() if self.config.get("tracing_disabled", False) else span(name, **attributes)
 
     def now(self) -> float:
         return self.clock.monotonic()
@@ -176,13 +180,13 @@ class CoreBase:
         record = self.record
         assert record is not None
         while self._held and self._held[0][0] <= record.written:
-            self._held.popleft()[1]()
+            self._held.pop(0)[1]()
 
     def show_all_held(self) -> None:
         """The session ends: what waits is shown if it was written, and dropped if not."""
         written = 0 if self.record is None else self.record.written
         while self._held:
-            number, then = self._held.popleft()
+            number, then = self._held.pop(0)
             if number <= written:
                 then()
 

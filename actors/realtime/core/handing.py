@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.errors import AgentError, HandoffError, ModelBehaviorError, ModelError, UsageError, text_of
 from ....runtime.maybe_await import maybe_await
-from ....runtime.tracing import span
 from ...handoffs.handoff import Handoff
 from ..agent import RealtimeAgent
 from ..events import RealtimeHandoffEvent
@@ -46,7 +44,7 @@ class Handing:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._queue: deque[Any] = deque()
+        self._queue: list[Any] = []
         self._busy = False
         self._change: _Change | None = None  # whose update is on its way
         self._count = 0
@@ -82,7 +80,7 @@ class Handing:
         core = self._core
         if self._busy or not self._queue or core.is_closing:
             return
-        wanted = self._queue.popleft()
+        wanted = self._queue.pop(0)
         self._busy = True
         if isinstance(wanted, Call):
             handoff = wanted.settings.handoffs[wanted.name]
@@ -95,7 +93,7 @@ class Handing:
 
     async def _prepare(self, call: Call, handoff: Handoff) -> AgentSettings:
         source = call.settings.agent
-        with span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
+        with self._core.span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
             try:
                 target = await self._target(call, handoff)
                 opened.set(to_agent=target.name)
@@ -185,10 +183,14 @@ class Handing:
             return
         self._arrived(change)
 
-    def connected(self) -> None:
-        """A new connection has the settings of the current agent."""
-        if self._change is not None:
-            self._arrived(self._change)
+    def connected(self, dialled: AgentSettings) -> None:
+        """A new connection has these settings: those of the current agent, or, if it was switched while the connection was made, of the one before."""
+        change = self._change
+        self._core.took_over(dialled)
+        if change is not None and change.settings is dialled:
+            self._arrived(change)
+        elif change is not None:
+            self._send_update(change)
 
     def _arrived(self, change: _Change) -> None:
         core = self._core

@@ -7,7 +7,6 @@ a response goes through here. It must never begin one while another is active.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -67,7 +66,7 @@ class Responses:
         self._core = core
         self.active: Response | None = None
         self.requested: Wish | None = None
-        self.wishes: deque[Wish] = deque()
+        self.wishes: list[Wish] = []
         self.known: dict[str, Response] = {}
         self.generation = 0
         self.count = 0
@@ -75,6 +74,7 @@ class Responses:
         self._number = 0
         self._answered: Wish | None = None  # the wish that the active response came of
         self._cancels_next = False
+        self._cancels: list[str] = []
 
     @property
     def is_idle(self) -> bool:
@@ -118,7 +118,7 @@ class Responses:
         """Ask for the next response, if there may be one."""
         if not self.wishes or not self._may_begin():
             return
-        wish = self.requested = self.wishes.popleft()
+        wish = self.requested = self.wishes.pop(0)
         self._core.outbox.put(RealtimeModelSendResponse(wish.event_id, wish.tool_choice, wish.other_data))
 
     def refused(self, event_id: str, code: str | None) -> bool:
@@ -132,7 +132,7 @@ class Responses:
                 self._answered = None
             if code == "conversation_already_has_active_response":
                 if not self._covers(self.active, wish):
-                    self.wishes.appendleft(wish)
+                    self.wishes.insert(0, wish)
                 return False
             return True
         return True
@@ -146,7 +146,7 @@ class Responses:
     def void(self) -> None:
         """The connection is gone, and with it what was asked for."""
         if self.requested is not None and self.requested.kind == "raw":
-            self.wishes.appendleft(self.requested)
+            self.wishes.insert(0, self.requested)
         self.requested = self._answered = None
         self._told.clear()
 
@@ -215,6 +215,14 @@ class Responses:
         """A response was asked for and has not begun: it is to be cancelled when it does."""
         if self.requested is not None:
             self._cancels_next = True
+
+    def cancel_id(self) -> str:
+        """The id of a message that cancels. The response may end by itself before it arrives: that it is refused then is no error."""
+        self._cancels = [*self._cancels[-7:], f"event_{new_id()}"]
+        return self._cancels[-1]
+
+    def is_cancel(self, event_id: str) -> bool:
+        return event_id in self._cancels
 
     def drop_wish(self) -> None:
         """Nothing automatic is to be answered any more."""

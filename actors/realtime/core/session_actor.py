@@ -72,8 +72,10 @@ class _Drainer(Actor):
         await message.drain()
 
 
-def deliver_report(ref: Any, report: Report) -> None:
-    """Have it dealt with: at once, if nothing else is."""
+def deliver_report(ref: Any, report: Report) -> bool:
+    """Have it dealt with: at once, if nothing else is. Returns False, if the session takes nothing any more."""
     cell: Cell = cell_of(ref)
-    if isinstance(cell, LoopCell) and cell.mailbox.is_open:
-        send_now(cell, report)
+    if not isinstance(cell, LoopCell) or not cell.mailbox.is_open:
+        return False
+    send_now(cell, report)
+    return True

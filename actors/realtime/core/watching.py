@@ -6,12 +6,10 @@ Owns: when each is called, and that none delays anything. It must never put a te
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ....runtime.agent.hooks import call_hooks
 from ....runtime.models.protocol import ModelRequest
-from ....runtime.tracing import span
 from .responses import Response
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ class Watching:
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
-        self._queue: deque[Any] = deque()
+        self._queue: list[Any] = []  # no deque: an empty one has 600 bytes, and most sessions have no hooks
         self._task: asyncio.Task[None] | None = None
         self.request = ModelRequest(messages=())
 
@@ -62,13 +60,13 @@ class Watching:
 
     async def _work(self) -> None:
         while self._queue:
-            await self._queue.popleft()()
+            await self._queue.pop(0)()
         self._task = None
 
     async def drain(self) -> None:
         """Call what is left."""
         while self._queue:
-            await self._queue.popleft()()
+            await self._queue.pop(0)()
 
     def response_began(self, response: Response) -> None:
         """A response begins."""
@@ -78,7 +76,7 @@ class Watching:
     def response_ended(self, response: Response) -> None:
         """A response has ended: its span says how long it took until something was heard."""
         core = self._core
-        with span("realtime.response", response=response.id or "", status=response.status, agent=response.settings.agent.name) as opened:
+        with core.span("realtime.response", response=response.id or "", status=response.status, agent=response.settings.agent.name) as opened:
             if response.usage is not None:
                 opened.set(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
             if response.first_audio_at is not None:

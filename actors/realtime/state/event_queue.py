@@ -46,7 +46,7 @@ class EventQueue:
         self._plain = 0
         self._seq = 0
         self._dropped = 0
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: list[asyncio.Future[None]] = []
         self._ended = False
         self._error: BaseException | None = None
         self._raised = False
@@ -124,7 +124,7 @@ class EventQueue:
 
     def _wake(self) -> None:
         while self._waiters:
-            waiter = self._waiters.popleft()
+            waiter = self._waiters.pop(0)
             if not waiter.done():
                 waiter.set_result(None)
                 return

@@ -41,7 +41,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._commits = 0
         self._ready = asyncio.Event()
-        self._room: deque[asyncio.Future[None]] = deque()
+        self._room: list[asyncio.Future[None]] = []
         self._open = False
 
     @property
@@ -113,7 +113,7 @@ class Outbox:
 
     def wake_senders(self) -> None:
         while self._room:
-            waiter = self._room.popleft()
+            waiter = self._room.pop(0)
             if not waiter.done():
                 waiter.set_result(None)
 

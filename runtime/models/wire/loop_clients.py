@@ -32,6 +32,7 @@ class _Closing(Generic[C]):
     def __init__(self, client: C) -> None:
         self._client = client
         self._done: asyncio.Future[None] | None = None
+        self.has_left = False  # whether the holder is at its end, or on the way there
 
     @property
     def has_begun(self) -> bool:
@@ -114,6 +115,7 @@ async def _holding(client: C, closing: _Closing[C], loop: asyncio.AbstractEventL
     try:
         yield client
     finally:
+        closing.has_left = True
         clients = owner()
         if clients is not None:
             clients._forget(loop, client)
@@ -132,6 +134,8 @@ def _close_soon(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: A
     async def close() -> None:
         if not closing.has_begun:
             await closing.close()
+            if not closing.has_left:
+                await holder.aclose()  # takes no turn: there is nothing left to be closed
 
     def again(task: asyncio.Task[None]) -> None:
         if not closing.has_begun and not loop.is_closed():

@@ -183,6 +183,19 @@ def test_what_is_wrong_is_said_at_once(given, said):
 
 
 @pytest.mark.slow
+def test_override_replaces_a_tool_of_a_server(run):
+    async def main():
+        async with ActorSystem() as system:
+            tools = McpTools(command=STDIO)
+            runner = Runner(agent(tools), system=system)
+            with runner.override(model=ScriptedModel([ToolCalls(("add", {"a": 1, "b": 2})), "done"]), tools={"add": lambda a, b: "faked"}):
+                result = await asyncio.wait_for(runner.query("go"), PATIENCE)
+            assert [event.message.text for event in result.events if event.message.role == "tool"] == ["faked"]
+
+    run(main())
+
+
+@pytest.mark.slow
 def test_an_agent_is_served_as_a_tool(run, tmp_path):
     (tmp_path / "agents.py").write_text(
         "from understudy.actors import Agent\n"

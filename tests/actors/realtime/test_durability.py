@@ -160,7 +160,7 @@ def test_case_56_a_process_that_is_killed_at_a_write_leaves_a_session_that_goes_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(150)
 def test_case_57_approvals_the_agent_in_charge_and_values_survive_the_kill(run, tmp_path):
     async def main():
         async with LocalRealtimeServer(otherwise=answer) as server:

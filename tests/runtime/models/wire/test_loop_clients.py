@@ -59,6 +59,9 @@ def test_a_client_is_closed_when_its_holder_is_gone_and_the_loop_goes_on(run, cl
         await there.get()
         del there
         await until(lambda: made[0].is_closed())
+        for _ in range(5):
+            await asyncio.sleep(0)
+            assert len(asyncio.all_tasks()) == 1, "nothing is left to be closed"
 
     run(main())
 
