@@ -69,4 +69,4 @@ def limits_of(given: LimitsLike | dict[str, Any], what: str = "Cluster.start") -
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not value >= least:
             msg = f"{what}({name}={value!r}): give {'a whole number' if whole else 'a number of seconds'}, {least:g} or more."
             raise UsageError(msg)
-    return Limits(**given)  # type: ignore[arg-type]  # they were checked above
+    return Limits(**given)
