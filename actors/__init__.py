@@ -8,10 +8,13 @@ Each row imports only from those above it, and a test holds that:
     guardrail, middleware               what checks, and may refuse; what wraps models and tools
     handoffs                            one agent involves another: transfer, handoff, agent as tool
     chat_agent                          the agent that a chat model plays: set-up, loop, one round of tools
+    mcp                                 tools of MCP servers
     remote                              agents of others, asked over Agent2Agent
     prebuilt                            Supervisor, PlanExecute
+    realtime                            agents that listen and speak; imported by its own name
     agents_sdk                          the spellings of OpenAI's Agents SDK
     swarm                               Swarm's API, for programs that were written for it
+    demo                                the agents of `understudy demo`, which that command starts
 
 A definition must never hold any state of a run. How runs are run is `understudy.runtime`.
 """
@@ -26,6 +29,7 @@ from .handoffs.filters import RECOMMENDED_PROMPT_PREFIX, compose, prompt_with_ha
 from .handoffs.handoff import Handoff, handoff
 from .handoffs.items import HandoffInputData, Item
 from .handoffs.transfer import DeterministicTransfer, exit_tool, transfer_tool
+from .mcp import McpTools
 from .middleware import Middleware
 from .prebuilt import PlanExecute, Supervisor, make_executor, make_planner, make_replanner
 from .remote.remote_agent import RemoteAgent
@@ -52,6 +56,7 @@ __all__ = [
     "InputGuardrail",
     "Item",
     "Loop",
+    "McpTools",
     "Middleware",
     "OutputGuardrail",
     "Parallel",

@@ -89,6 +89,21 @@ class OutputGuardrail:
 
 
 async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object) -> None:
+    watch = context.run.watch
+    if watch is not None:
+        opened, trips, problem = watch.guardrail(name, what), False, None
+        try:
+            await _look(function, name, what, context, value)
+        except BaseException as error:
+            trips, problem = isinstance(error, GuardrailTripped), error
+            raise
+        finally:
+            watch.guarded(opened, problem, tripped=trips)
+        return
+    await _look(function, name, what, context, value)
+
+
+async def _look(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object) -> None:
     found = await maybe_await(function(context.run, door_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."

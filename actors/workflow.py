@@ -20,7 +20,7 @@ from ..runtime.data.events import AgentEvent, Interrupted
 from ..runtime.data.outcome import Outcome, joined
 from ..runtime.data.run_path import Path, as_path, extended
 from ..runtime.errors import UsageError
-from ..runtime.log import logger
+from ..runtime.log import loggers
 from .agent import Agent, AgentOptions, check_option_names
 
 __all__ = ["Loop", "Parallel", "Sequential"]
@@ -32,7 +32,9 @@ class _Workflow(Agent):
     def check(self, node: Node) -> None:
         """Say, when a Runner is made, that there is nothing to play."""
         if not node.children:
-            logger.warning("%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy that has some.", type(self).__name__, self.name)
+            loggers.workflow.warning(
+                "%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy that has some.", type(self).__name__, self.name
+            )
 
 
 class Sequential(_Workflow):

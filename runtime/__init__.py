@@ -3,13 +3,14 @@
 What users import by topic is a plain module, machinery is in a room. Each row imports only from those above it, and a test holds that:
 
     errors, clock                       what can go wrong; where time comes from
-    log, backoff                        the logger; delays between tries
+    log, backoff                        the loggers of the rooms; delays between tries
     environment                         the variables, with those of a `.env` file
     option_names                        which option is meant where one is misspelt
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values
     models                              chat models behind one protocol
+    telemetry                           what looks on at runs from inside: spans, measures, lines in the log
     codec                               bytes and back, for registered types only
     stores                              where bytes lie: memory, SQLite, Redis, PostgreSQL
     actor                               one actor: mailbox, handle, supervision, life
@@ -22,6 +23,8 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
     testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
     a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
+    console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
+    mcp                                 the Model Context Protocol, with an extra of its own
     cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
     cli                                 the command `understudy`, with an extra of its own
 
@@ -42,7 +45,7 @@ from .actor.supervision import Directive, Escalate, Restart, Resume, Stop, Super
 from .agent.context import AgentContext, ResumeInfo
 from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
-from .agent.options import ModelOptions, Options, ToolOptions
+from .agent.options import InstructionOptions, ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
 from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
 from .backoff import Backoff
@@ -85,6 +88,7 @@ from .errors import (
     UsageError,
     WriteRefused,
 )
+from .log import LogContext
 from .models import (
     ChatModel,
     EmbeddingModel,
@@ -155,10 +159,12 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "ImagePart",
+    "InstructionOptions",
     "InterruptContext",
     "Interrupted",
     "JournalStore",
     "LimitedModel",
+    "LogContext",
     "MailboxFull",
     "MailboxSettings",
     "MapProgress",
@@ -216,6 +222,7 @@ __all__ = [
     "Terminated",
     "TextPart",
     "ThreadActor",
+    "Timeline",
     "TimerHandle",
     "Timers",
     "ToolCall",
@@ -224,6 +231,7 @@ __all__ = [
     "ToolError",
     "ToolOptions",
     "ToolSpec",
+    "Tracing",
     "TransferError",
     "TransferToAgent",
     "UnderstudyError",
@@ -242,17 +250,25 @@ __all__ = [
     "graph",
     "keep_last",
     "model_from_env",
+    "prometheus_app",
     "register_type",
     "sse",
     "summarize",
+    "timeline",
+    "tracing_from_env",
 ]
 
 __version__: str
 
 if _typing.TYPE_CHECKING:
-    from .observe import EVENT_SCHEMA, Graph, event_json, graph, sse
+    from .observe.event_json import EVENT_SCHEMA, event_json
+    from .observe.graph import Graph, graph
+    from .observe.otlp_export import Tracing, tracing_from_env
+    from .observe.prometheus import prometheus_app
+    from .observe.sse import sse
+    from .observe.timeline import Timeline, timeline
 else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "event_json", "graph", "sse"))
+    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"))
 
     def __getattr__(name: str) -> object:
         """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""

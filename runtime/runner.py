@@ -28,7 +28,7 @@ from .durability.recovery import Search, find_unfinished, retry_stuck
 from .durability.run_listing import checked_labels
 from .durability.store_access import StoreAccess
 from .errors import UsageError
-from .log import logger
+from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.event_log import EventLog
 from .run.following import Following
@@ -125,7 +125,7 @@ class Runner(KeptRuns):
             if check is not None:
                 check(node)
             if (access is None or durability == "none") and (asking := getattr(node.agent, "asks_approval", ())):
-                logger.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
+                loggers.runner.warning("Agent %r has tools that need approval (%s), %s", node.name, ", ".join(asking), _NOT_KEPT)
         if access is not None and durability != "none":
             check_run_id(new_id(), self._tree.name)
         steps, skips = durability == "step", skip_transfer_messages

@@ -1,6 +1,6 @@
 """Spans: they go to OpenTelemetry if the program uses it, and nowhere else.
 
-Owns: the opening of a span. It must never be the first to import OpenTelemetry: a program that does not trace does not pay for it.
+Owns: the opening of a span, and notes on one. It must never be the first to import OpenTelemetry: a program that does not trace does not pay for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self
 
-__all__ = ["Span", "span"]
+__all__ = ["Span", "note", "span"]
 
 
 class Span:
@@ -56,3 +56,10 @@ def span(name: str, **attributes: str | float | bool | list[str]) -> Span:
     if tracing is None:
         return _NONE
     return Span(tracing.get_tracer("understudy").start_as_current_span(name), attributes)
+
+
+def note(event: str, **attributes: str | float | bool) -> None:
+    """Note on the span that is open here that something has happened."""
+    tracing: Any = sys.modules.get("opentelemetry.trace")
+    if tracing is not None:
+        tracing.get_current_span().add_event(event, {f"understudy.{name}": value for name, value in attributes.items()})

@@ -197,3 +197,13 @@ class Load:
             for run in await runner.recover():
                 result = await run
                 self.done[f"recovered: {result.status}"] += 1
+
+    async def forget_runs(self):
+        """What is kept of runs that were cancelled, or wait for an answer, is not wanted any more."""
+        for runner in (*self.runners, self.talker):
+            while runs := await runner.runs(limit=1000):
+                for info in runs:
+                    await runner.forget(info.id)
+        for key in await self.store.keys(""):
+            if not key.startswith("understudy:") and "@" not in key:
+                await self.runners[0].forget(key)

@@ -80,6 +80,9 @@ def test_the_wheel_has_the_two_rooms_and_nothing_else(wheel):
     modules = {f"understudy/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert {f"understudy/{room}/py.typed" for room in ROOMS} <= set(names)
+    page = {f"understudy/{path.relative_to(ROOT)}" for path in (ROOT / "runtime" / "console" / "static").iterdir()}
+    assert page
+    assert {name for name in names if "/static/" in name} == page
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"understudy"}
     assert "understudy/__init__.py" not in names
 

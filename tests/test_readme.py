@@ -1,16 +1,7 @@
-"""The README: its programs run as they stand and print what it says, and what it names is there.
+"""The README: its programs run as they stand and print what it says, and what it names is there."""
 
-A block of Python is a whole program, unless `<!-- fragment -->` stands before it; one behind `<!-- with a key -->` asks a real model. What stands in a
-block of text right behind a program is what it prints.
-"""
-
-import ast
 import asyncio
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,65 +9,55 @@ import understudy.actors
 import understudy.runtime
 import understudy.runtime.a2a
 import understudy.runtime.testing
+from tests import pages
+from tests.doubles.over import over
 from tests.programs import openai_wire as wire
 
-ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "README.md").read_text()
-BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]+) -->\n)?```python\n(?P<code>.*?)```\n(?:```text\n(?P<output>.*?)```\n)?", re.DOTALL)
-BLOCKS = [match.groupdict() for match in BLOCK.finditer(TEXT)]
-PROGRAMS = [block for block in BLOCKS if block["mark"] is None]
-WITH_A_KEY = [block for block in BLOCKS if block["mark"] == "with a key"]
-ABOUT_MODELS = re.compile(r".*_API_KEY|OPENAI_.*|ARK_.*|AZURE_.*|MODEL_TYPE|.*_proxy|PYTHONWARNINGS", re.IGNORECASE)
+ROOT = pages.ROOT
+TEXT = pages.README.read_text()
+BLOCKS = pages.blocks_of(pages.README)
+PROGRAMS = [block for block in BLOCKS if block.mark is None]
 FIRST_AGENT_LINES = 20
-
-
-def title_of(block):
-    """The heading under which it stands."""
-    heading = re.findall(r"^##? ([A-Z].+)$", TEXT[: TEXT.index(block["code"])], re.MULTILINE)[-1]
-    return heading.lower().replace(" ", "-")
-
-
-def call(code, folder, **environment):
-    """Run it as a file, in a folder in which there is nothing else."""
-    program = folder / "program.py"
-    program.write_text(code)
-    env = {name: value for name, value in os.environ.items() if not ABOUT_MODELS.fullmatch(name)} | environment
-    command = [sys.executable, "-W", "error", str(program)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=env, timeout=50)
-
-
-def without_trailing_spaces(text):
-    return [line.rstrip() for line in text.splitlines()]
+SECTIONS = 12
+TEN_MINUTES = 480  # lines
 
 
 def test_every_block_is_found_and_marked_as_something_known():
     assert len(BLOCKS) == TEXT.count("```python")
-    assert {block["mark"] for block in BLOCKS} == {None, "fragment", "with a key"}
-    assert sum(block["output"] is not None for block in BLOCKS) == TEXT.count("```text")
+    assert {block.mark for block in BLOCKS} <= pages.MARKS
+    assert sum(block.output is not None for block in BLOCKS) == TEXT.count("```text")
 
 
-@pytest.mark.parametrize("block", PROGRAMS, ids=title_of)
-def test_a_program_of_the_readme_runs_and_prints_what_it_says(block, tmp_path):
-    done = call(block["code"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert without_trailing_spaces(done.stdout) == without_trailing_spaces(block["output"] or "")
+@pytest.mark.timeout(pages.PATIENCE + 10)
+def test_its_programs_run_and_print_what_it_says(tmp_path):
+    pages.check_programs([pages.README], tmp_path)
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block["mark"] == "fragment"], ids=title_of)
-def test_a_fragment_of_the_readme_can_be_read(block):
-    ast.parse(block["code"].replace(", ...)", ")"))
+def test_it_can_be_read_in_ten_minutes():
+    """Twelve sections, each with one program; what is beyond them is in docs."""
+    assert len(TEXT.splitlines()) <= TEN_MINUTES
+    sections = re.findall(r"^## \d+\. .*?(?=^## )", TEXT, re.MULTILINE | re.DOTALL)
+    assert [section.count("```python") for section in sections] == [1] * SECTIONS
+
+
+def test_its_table_of_contents_has_each_section():
+    contents = TEXT[TEXT.index("**Begin:**") : TEXT.index("## Two commands")]
+    headings = re.findall(r"^## (.+)$", re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL), re.MULTILINE)
+    assert [pages.anchors(f"## {heading}").pop() for heading in headings] == re.findall(r"\(#([\w-]+)\)", contents)
 
 
 def test_the_first_agent_takes_less_than_twenty_lines():
-    assert len(PROGRAMS[0]["code"].splitlines()) < FIRST_AGENT_LINES
+    assert len(PROGRAMS[0].code.splitlines()) < FIRST_AGENT_LINES
 
 
-@pytest.mark.parametrize("block", WITH_A_KEY, ids=title_of)
-def test_a_program_with_a_key_asks_the_model(block, tmp_path, run):
+def test_the_first_agent_asks_a_real_model_with_the_change_that_is_named(tmp_path, run):
+    (replacement,) = re.findall(r"write `(model=.+?)` in place of `model=ScriptedModel\(...\)`", TEXT)
+    code, changed = re.subn(r"model=ScriptedModel\(.+\)(?=,\n)", replacement, PROGRAMS[0].code)
+    assert changed == 1
+
     async def main():
         async with wire.WireServer(wire.echo) as server:
-            done = await asyncio.to_thread(call, block["code"], tmp_path, OPENAI_API_KEY="the-key", OPENAI_BASE_URL=server.url)
+            done = await asyncio.to_thread(pages.call, code, tmp_path, OPENAI_API_KEY="the-key", OPENAI_BASE_URL=server.url)
             return done, server.seen
 
     done, seen = run(main())
@@ -87,7 +68,7 @@ def test_a_program_with_a_key_asks_the_model(block, tmp_path, run):
 
 
 def test_the_service_answers(tmp_path):
-    (block,) = (block for block in PROGRAMS if "FastAPI(" in block["code"])
+    (block,) = (block for block in PROGRAMS if "FastAPI(" in block.code)
     driver = """
 import asyncio
 import httpx
@@ -100,9 +81,9 @@ async def main():
 
 asyncio.run(main())
 """
-    done = call(block["code"] + driver, tmp_path)
+    done = pages.call(block.code + driver, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert without_trailing_spaces(done.stdout) == ["200 It is at eight.", "200 Yes.", "502"]
+    assert pages.lines(done.stdout) == ["200 It is at eight.", "200 Yes.", "502"]
 
 
 @pytest.mark.parametrize("name", ["demo", "test"])
@@ -112,11 +93,15 @@ def test_its_commands_are_there_for_the_checks_to_find(name):
         assert (ROOT / path).is_file()
 
 
-def test_every_file_that_it_names_is_there():
-    for pattern in re.findall(r"`(test_g\d+_\*\.py)`", TEXT):
+@over([pages.README, pages.ROOT / "CONTRIBUTING.md", *pages.PAGES], lambda page: page.name)
+def test_every_file_that_it_or_a_page_names_is_there(page):
+    text = page.read_text()
+    for pattern in re.findall(r"`(test_g\d+_\*\.py)`", text):
         assert list((ROOT / "tests").rglob(pattern)), pattern
-    for path in re.findall(r"(?:examples|benchmarks)/\w+\.(?:py|md)", TEXT):
+    for path in re.findall(r"(?<![\w/])(?:actors|benchmarks|examples|runtime|tests)/[\w/]*\w+\.(?:py|md)", text):
         assert (ROOT / path).is_file(), path
+    for path in re.findall(r"`((?:actors|runtime|tests)/[\w/]+)/`", text):
+        assert (ROOT / path).is_dir(), path
 
 
 @pytest.mark.parametrize("room", ["actors", "runtime"])
@@ -133,6 +118,5 @@ def test_every_name_that_it_calls_is_public():
     public = {*understudy.actors.__all__, *understudy.runtime.__all__, *understudy.runtime.a2a.__all__, *understudy.runtime.testing.__all__}
     prose = re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL)
     called = set(re.findall(r"`(?:\w+ )?([A-Z]\w+)\(", prose)) | set(re.findall(r"`([A-Z]\w+(?:Error|Model|Options|Agent|Hooks))`", prose))
-    from_elsewhere = {"CancelledError"}
     own = set(re.findall(r"^class (\w+)", TEXT, re.MULTILINE))
-    assert called - public - own - from_elsewhere == set()
+    assert called - public - own == set()

@@ -51,7 +51,7 @@ Owns the SDK's interface. Its files, each importing only from those above it (`a
     repl                `run_demo_loop`
     extensions          filters, prompts, graphs
     testing             models for tests
-    realtime            agents that speak: names alone
+    realtime            agents that speak: the package `understudy.actors.realtime`
     sandbox             sandboxes: names alone
     voice               an error that says that it is missing
     mcp                 MCP servers: names alone
@@ -106,6 +106,7 @@ _NAMES = {
         "set_default_openai_key set_default_openai_responses_transport"
     ),
     "prompts": "DynamicPromptFunction GenerateDynamicPromptData Prompt",
+    "realtime": "RealtimeAgent RealtimeRunner RealtimeSession realtime_handoff",
     "repl": "run_demo_loop",
     "result": "AgentToolInvocation RunResult RunResultStreaming",
     "retry": (

@@ -108,6 +108,10 @@ from .models.settings import set_default_openai_responses_transport as set_defau
 from .prompts import DynamicPromptFunction as DynamicPromptFunction
 from .prompts import GenerateDynamicPromptData as GenerateDynamicPromptData
 from .prompts import Prompt as Prompt
+from .realtime import RealtimeAgent as RealtimeAgent
+from .realtime import RealtimeRunner as RealtimeRunner
+from .realtime import RealtimeSession as RealtimeSession
+from .realtime import realtime_handoff as realtime_handoff
 from .repl import run_demo_loop as run_demo_loop
 from .result import AgentToolInvocation as AgentToolInvocation
 from .result import RunResult as RunResult

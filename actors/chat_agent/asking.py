@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import complete_calls
-from ...runtime.agent.options import model_options
+from ...runtime.agent.options import instruction_option, model_options
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
+from ...runtime.telemetry.model_calls import ModelCall, watched_answer
 from .said import with_ids
 from .setup import PLACEHOLDER, Setup, closest
 
@@ -57,7 +58,8 @@ class Asking:
     async def _make_opening(self) -> tuple[Message, ...]:
         """The messages that every request of this play begins with, where they are not the same for all runs."""
         agent, setup, given = self._agent, self._setup, self._given
-        instruction = agent.instruction
+        instruction: Any = instruction_option(self._door.options, agent.name)
+        instruction = agent.instruction if instruction is None else instruction
         if callable(instruction):
             text = await maybe_await(instruction(self._context))
             if not isinstance(text, str):
@@ -101,6 +103,8 @@ class Asking:
             await self._door.call_hooks("on_model_start", self._agent, request)
         if self._setup.surrounds or self._given.streaming:
             reply = await self._ask_around(request)
+        elif self._door.run.watch is not None:
+            reply = await self._ask_watched(request)
         else:
             # Here, and with few variables: this frame is there as long as the model takes.
             try:
@@ -116,6 +120,23 @@ class Asking:
         if self._hooked:
             await self._door.call_hooks("on_model_end", self._agent, reply)
         return reply
+
+    async def _ask_watched(self, request: ModelRequest) -> Message:
+        """The plain call, with something that looks on."""
+        try:
+            reply = await self._answer(request)
+        except ModelError as error:
+            self._count(error.message)
+            raise
+        if not isinstance(reply, Message) or reply.role != "assistant":
+            self._count(reply)
+            self._check(reply)
+        return reply
+
+    async def _answer(self, request: ModelRequest) -> Message:
+        watch = self._door.run.watch
+        answer = answer_of(self._model, request)
+        return await (answer if watch is None else watched_answer(watch, self._model, request, self._agent.name, answer))
 
     def _request(self, said: list[Message]) -> ModelRequest:
         """What the model is asked, if nothing changes it."""
@@ -193,14 +214,29 @@ class Asking:
 
     async def _call(self, request: ModelRequest) -> Message:
         if not self._given.streaming:
-            reply: Message = await answer_of(self._model, request)
+            reply = await self._answer(request)
             if isinstance(reply, Message) and reply.usage is not None:
                 self._replies.append(reply)
             return reply
+        watch = self._door.run.watch
+        if watch is None:
+            return await self._streamed(request, None)
+        call = ModelCall(watch, self._model, request, self._agent.name, streams=True)
+        try:
+            reply = await self._streamed(request, call)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.end(reply)
+        return reply
+
+    async def _streamed(self, request: ModelRequest, call: ModelCall | None) -> Message:
         whole: Message | None = None
         emit_delta = self._door.emit_delta
         async with aclosing(stream_of(self._model, request)) as items:
             async for item in items:
+                if call is not None:
+                    call.piece()
                 if self._gate is not None:
                     await self._may_show()
                 if type(item) is MessageDelta:

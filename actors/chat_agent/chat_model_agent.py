@@ -5,7 +5,7 @@ Owns: its definition. What it does is in `loop.py`, from a state that is nothing
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, Self, TypedDict, Unpack, cast
 
 from ...runtime.agent.context import AgentContext, door_of
@@ -30,8 +30,11 @@ from ..handoffs.handoff import Handoff, as_handoff
 from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
 from ..tools.tool import Tool, tool
+from ..tools.toolset import Toolset
 from .loop import React
+from .overridden import overridden, replaced
 from .setup import MessageModifier, Setup
+from .toolsets import play_with_toolsets
 
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
@@ -85,7 +88,7 @@ class ChatModelAgent(Agent):
         instruction: str | Callable[[AgentContext], str | Awaitable[str]] = "",
         strict_instruction: bool = True,
         model: ChatModel | str | None = None,
-        tools: Iterable[Tool | Callable[..., object]] = (),
+        tools: Iterable[Tool | Toolset | Callable[..., object]] = (),
         sub_agents: Sequence[Agent] = (),
         handoffs: Sequence[Agent | Handoff] = (),
         max_iterations: int = 20,
@@ -120,7 +123,7 @@ class ChatModelAgent(Agent):
         self.instruction = instruction
         self.strict_instruction = strict_instruction
         self.model = as_model(model, name)
-        self.tools = _as_tools(tools, name, exit_given=exit_tool)
+        self.toolsets, self.tools = _as_tools(tools, name, exit_given=exit_tool)
         self.max_iterations = max_iterations
         self.exit_name = exit_tool.name if isinstance(exit_tool, Tool) else default_exit_tool.name if exit_tool else None
         self.return_directly = _direct(return_directly, self.tools, name) | ({self.exit_name} if self.exit_name is not None else frozenset())
@@ -188,14 +191,14 @@ class ChatModelAgent(Agent):
         tools = self.setup(node).policy.tools
         for pending in (*(invocation.pending or {}).values(), *(answer.pending for answer in (invocation.answers or {}).values())):
             step = pending.context.address[-1] if pending.context.address else None
-            if step is not None and step.kind == "tool" and step.name not in tools:
+            if step is not None and step.kind == "tool" and step.name not in tools and not self.toolsets:
                 return f"agent {self.name!r} has no tool {step.name!r} any more, a call of which waits for an answer. Its tools: {sorted(tools)}."
         return None
 
     @property
     def asks_approval(self) -> Sequence[str]:
         """The names of the tools that somebody has to approve."""
-        return [tool.name for tool in self.tools if tool.needs_approval]
+        return [*(tool.name for tool in self.tools if tool.needs_approval), *(repr(one) for one in self.toolsets if one.asks_approval)]
 
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:
         tree: Node | None = getattr(self.setup(node).policy.tools.get(tool_name), "tree", None)
@@ -203,7 +206,23 @@ class ChatModelAgent(Agent):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)
+        if self.toolsets:
+            return play_with_toolsets(self, input, context, door)
+        if door.run.override is not None:
+            return React(*overridden(self, door.node, door.run.override), input, context, door)
         return React(self, self.setup(door.node), input, context, door)
+
+    def overridden_twin(self, model: ChatModel | str | None, tools: dict[str, object], more: Iterable[Tool] = ()) -> Self:
+        """A copy with another model, and with others in place of some tools, after more were added."""
+        twin = self._twin()
+        twin.toolsets = ()
+        twin.model = self.model if model is None else as_model(model, self.name)
+        twin.tools = replaced(_as_tools((*self.tools, *more), self.name, exit_given=False)[1], tools)
+        return twin
+
+    def tools_at(self, node: Node) -> Mapping[str, Node | None]:
+        """Its tools in that place, by name, with the tree of the agent that each calls."""
+        return {name: getattr(one, "tree", None) for name, one in self.setup(node).policy.tools.items()}
 
     # --- without a Runner ---
 
@@ -289,15 +308,20 @@ def as_model(model: ChatModel | str | None, name: str) -> ChatModel:
     return model
 
 
-def _as_tools(given: Iterable[Tool | Callable[..., object]], name: str, *, exit_given: bool | Tool) -> tuple[Tool, ...]:
+def _as_tools(given: Iterable[Tool | Toolset | Callable[..., object]], name: str, *, exit_given: bool | Tool) -> tuple[tuple[Toolset, ...], tuple[Tool, ...]]:
+    """The sets of tools that are among them, and the tools."""
     found: dict[str, Tool] = {}
+    sets: list[Toolset] = []
     for one in (*given, *((default_exit_tool if exit_given is True else exit_given,) if exit_given else ())):
+        if isinstance(one, Toolset):
+            sets.append(one)
+            continue
         made = one if isinstance(one, Tool) else _as_tool(one, name)
         if made.name in found:
             msg = f"agent {name!r} has two tools named {made.name!r}. The model could not tell them apart: rename one, with @tool(name=...)."
             raise UsageError(msg, agent=name)
         found[made.name] = made
-    return tuple(found.values())
+    return tuple(sets), tuple(found.values())
 
 
 def _as_tool(given: Callable[..., object], name: str) -> Tool:

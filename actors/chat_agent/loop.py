@@ -63,7 +63,7 @@ class React(Asking):
             if self._opening is None:
                 for middleware in setup.before_agent:
                     self._given = kept(await maybe_await(middleware.before_agent(self._context, self._given)), self._given, middleware, "before_agent")
-                prefix, given = setup.prefix, self._given.messages
+                prefix, given = None if door.options else setup.prefix, self._given.messages  # options may bring another instruction
                 self._opening = await self._make_opening() if prefix is None else (*prefix, *given) if prefix else given
             if self._problem is not None:
                 raise self._problem

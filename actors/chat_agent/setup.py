@@ -50,6 +50,7 @@ class Setup:
         "specs",
         "surrounds",
         "transfers",
+        "widened",
         "wrap_model",
     )
 
@@ -61,6 +62,7 @@ class Setup:
                 msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool_to(node.targets)
+        self.widened: Any = None  # the same with the tools of its toolsets, as they were when it was last looked
         self.everywhere: Mapping[Any, Sequence[object]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
         handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
         self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
-from ...runtime.clock import Deadline
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
@@ -25,11 +24,13 @@ from ..handoffs.transfer import TransferTool, transfer_target
 from ..tools.approval import Denied, approved
 from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, attempt_of, call_door_of
+from ..tools.tool_context import ToolContext
 from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
+from .tool_call import call_tool, log_failure, one_line
 
 if TYPE_CHECKING:
+    from ...runtime.telemetry.watch import RunWatch
     from ..middleware import Middleware
 
 __all__ = ["FAILED", "RESULT_LAST", "Round", "ToolPolicy"]
@@ -221,7 +222,8 @@ class Round:
         busy = tool is None or not tool.plays_agent
         agent.invocation.busy += busy
         try:
-            message, failed = await self._message(call_door, tool, call)
+            watch = agent.run.watch
+            message, failed = await (self._message(call_door, tool, call) if watch is None else self._watched(watch, call_door, tool, call))
             if message is not None and comes_last:
                 agent.notes[RESULT_LAST] = (call.id, failed, message, call_door.action)
                 await agent.save()
@@ -232,6 +234,23 @@ class Round:
             agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
         if agent.run.stopping is not None:
             await agent.rest()
+
+    async def _watched(self, watch: RunWatch, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
+        """The same, with something that looks on."""
+        invocation = self._door.invocation
+        opened, message, problem = watch.tool_begins(invocation, call), None, None
+        before = len(self._errors)
+        try:
+            message, failed = await self._message(call_door, tool, call)
+        except BaseException as error:
+            problem = error
+            raise
+        else:
+            if failed:
+                problem = self._errors[before] if len(self._errors) > before else call_door.problem
+            return message, failed
+        finally:
+            watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
 
     async def _message(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
         """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""
@@ -249,6 +268,7 @@ class Round:
         except (ToolError, TransferError) as error:
             error.agent = error.agent or agent.agent_name
             error.run = error.run or agent.run.run_id
+            log_failure(call, error)
             call_door.forget_action()
             if self._policy.raises and not isinstance(error, Denied):
                 self._errors.append(error)
@@ -257,6 +277,7 @@ class Round:
                 return None, True
             content = str(error)
             failed = True
+            call_door.problem = error
         else:
             if call.name == self._policy.exit_name and call_door.action is None:
                 call_door.send_action(Exit())
@@ -283,13 +304,13 @@ class Round:
                 instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(self._door.run, self._door.node.agent, call))
                 if instead is not None:
                     return instead
-            content = tool_content(await (_call(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
+            content = tool_content(await (call_tool(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
             if tool.output_guardrails:
                 instead = await check_tool(tool.output_guardrails, ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content))
                 return content if instead is None else instead
             return content  # noqa: TRY300 -- what has gone wrong is below
         except ToolArgumentsError as error:
-            raise ToolArgumentsError(_one_line(str(error)), agent=self._door.agent_name, message=call) from error
+            raise ToolArgumentsError(one_line(str(error)), agent=self._door.agent_name, message=call) from error
         except (ToolError, TransferError):
             raise
         except asyncio.CancelledError as error:
@@ -307,7 +328,7 @@ class Round:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
                 raise  # not the tool's: what stands before and behind it
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
-            raise ToolError(_one_line(text), agent=self._door.agent_name, message=call) from error
+            raise ToolError(one_line(text), agent=self._door.agent_name, message=call) from error
         finally:
             call_door.end()
 
@@ -321,7 +342,7 @@ class Round:
 
     async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> object:
         async def innermost(given: ToolCall) -> object:
-            return await _call(context, tool, given)
+            return await call_tool(context, tool, given)
 
         work: Callable[[ToolCall], Awaitable[object]] = innermost
         for middleware in reversed(self._policy.wrappers):
@@ -338,53 +359,3 @@ def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolC
 
 def _close(work: Any, _task: object) -> None:
     work.close()
-
-
-async def _call(context: ToolContext, tool: Tool, call: ToolCall) -> object:
-    """Call the tool, as often and as long as it may. Arguments that are not valid do not become so by trying again."""
-    if not tool.retries and tool.timeout is None:
-        return await _attempt(context, tool, call)
-    attempt = 0
-    while True:
-        try:
-            return await _within(context, tool, call)
-        except ToolArgumentsError:
-            raise
-        except Exception:
-            door = call_door_of(context)
-            door.forget_action()
-            attempt += 1
-            if attempt > tool.retries:
-                raise
-            context = ToolContext(door)
-
-
-async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
-    try:
-        return await tool.invoke(context, call.arguments)
-    except asyncio.CancelledError:
-        attempt_of(context).give_up()
-        raise
-
-
-async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
-    if tool.timeout is None:
-        return await _attempt(context, tool, call)
-    deadline, attempt = Deadline(tool.timeout, call_door_of(context).agent.clock), attempt_of(context)
-    if tool.blocks:
-        attempt.deadline = deadline
-    try:
-        async with deadline:
-            return await _attempt(context, tool, call)
-    except TimeoutError as error:
-        if not deadline.expired:
-            raise  # the tool's own
-        if attempt.left_at_work:
-            msg = f"tool {tool.name} may still be at work, or may have been done: it was not waited for after {tool.timeout:g} s"
-        else:
-            msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
-        raise ToolError(msg, message=call) from error
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -34,7 +34,7 @@ from ...runtime.clock import Deadline
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
-from ...runtime.log import logger
+from ...runtime.log import loggers
 from ...runtime.maybe_await import maybe_await
 from .outputs import Due, Outputs
 from .requests import answer_message, first_message, news_since
@@ -264,4 +264,4 @@ class RemoteRun:
             async with Deadline(self._limits.cancel, self._door.clock):
                 await client.cancel(task_id)
         except (A2AConnectionError, A2ARequestError, A2AProtocolError, TimeoutError) as error:
-            logger.warning("The task %s of %s could not be canceled: %s", task_id, self._who, one_line(str(error)) or type(error).__name__)
+            loggers.remote.warning("The task %s of %s could not be canceled: %s", task_id, self._who, one_line(str(error)) or type(error).__name__)

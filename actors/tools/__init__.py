@@ -12,6 +12,7 @@ those above it:
     tool_context    what a tool is given
     tool_guardrail  what checks a call, or its result, and may refuse
     tool            what an agent can call; a plain def in a worker thread, from `runtime/system/`
+    toolset         tools that are known only when an agent plays
     tool_result     what the model is told of a result
     approval        calls that need an approval first
     standalone      a context for a tool that is called by a test

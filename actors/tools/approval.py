@@ -47,6 +47,14 @@ class ApprovalRequest:
     tool_name: str
     arguments: str
 
+    def approve(self, arguments: str | Mapping[str, object] | None = None) -> Approve:
+        """The answer that the call may be made, for whoever answers without knowing what asks."""
+        return Approve(arguments)
+
+    def deny(self, reason: str = "") -> Deny:
+        """The answer that it must not."""
+        return Deny(reason)
+
     def check_answer(self, data: object) -> str | None:
         """What is wrong with an answer; None if it is one."""
         if isinstance(data, bool | Approve | Deny):

@@ -44,13 +44,14 @@ class ToolInterrupted(BaseException):
 class CallDoor:
     """One call of a tool, from the side of the agent that makes it. For this package only."""
 
-    __slots__ = ("_answers", "_asked", "_casts", "_over", "_room", "action", "agent", "answer", "call")
+    __slots__ = ("_answers", "_asked", "_casts", "_over", "_room", "action", "agent", "answer", "call", "problem")
 
     def __init__(self, agent: AgentDoor, call: ToolCall, answer: Answer | None) -> None:
         self.agent = agent
         self.call = call
         self.answer = answer  # to the interrupt of this call, if it is resumed
         self.action: Action | None = None  # for the call's own event
+        self.problem: Exception | None = None  # what the model is told of, in place of a result
         self._over = False  # whether the call has ended
         self._room: threading.Semaphore | None = None  # for events that are not shown yet
         # The answers to its interrupts so far, in their order: whether it was an approval, and the data.

@@ -72,19 +72,41 @@ ToolOutputGuardrail: TypeAlias = Callable[[ToolOutputGuardrailData], _Answer]
 
 async def check_tool(guardrails: Sequence[Callable[[D], _Answer]], data: D) -> str | None:
     """What the model is to be told instead of the result; None if all is well. Raises `GuardrailTripped`."""
+    watch = data.context.watch
     for one in guardrails:
         name = getattr(one, "__name__", None) or "guardrail"
-        try:
-            found = await maybe_await(one(data))
-        except Exception as error:
-            msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
-            raise GuardrailTripped(msg, guardrail=name, message=data.call) from error
-        if not isinstance(found, ToolGuardrailFunctionOutput):
-            msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
-            raise UsageError(msg)
-        if found.behavior == "raise":
-            msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
-            raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, message=data.call)
-        if found.behavior == "reject":
-            return found.message
+        if watch is None:
+            instead = await _look(one, name, data)
+        else:
+            opened, trips, problem = (
+                watch.guardrail(name, "tool output" if isinstance(data, ToolOutputGuardrailData) else "tool input", data.call.name),
+                False,
+                None,
+            )
+            try:
+                instead = await _look(one, name, data)
+                trips = instead is not None
+            except BaseException as error:
+                trips, problem = isinstance(error, GuardrailTripped), error
+                raise
+            finally:
+                watch.guarded(opened, problem, tripped=trips)
+        if instead is not None:
+            return instead
     return None
+
+
+async def _look(guardrail: Callable[[D], _Answer], name: str, data: D) -> str | None:
+    """What one of them wants the model to be told. Raises `GuardrailTripped`."""
+    try:
+        found = await maybe_await(guardrail(data))
+    except Exception as error:
+        msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
+        raise GuardrailTripped(msg, guardrail=name, message=data.call) from error
+    if not isinstance(found, ToolGuardrailFunctionOutput):
+        msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
+        raise UsageError(msg)
+    if found.behavior == "raise":
+        msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
+        raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, message=data.call)
+    return found.message if found.behavior == "reject" else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, Ty
 import pykka
 
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 from .current import current_system
 from .envelope import MailboxSettings
 from .extras import table, watching
@@ -262,7 +262,7 @@ class Actor(pykka.Actor):
 
     def on_receive(self, message: Any) -> Any:
         """Handle a message and return the reply. If it raises, the exception is the reply; after a `tell`, the actor has failed."""
-        logger.warning("%s does not know what to do with this message: %r. Override on_receive().", self, message)
+        loggers.actor.warning("%s does not know what to do with this message: %r. Override on_receive().", self, message)
 
     def on_stop(self) -> Any:
         """Clean up, after the last message and after all children have stopped. If it raises, the actor stops all the same, and its parent is told.

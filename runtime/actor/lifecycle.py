@@ -19,7 +19,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..log import logger
+from ..log import loggers
 from .extras import table
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
 from .phase import OPEN, RESTARTING, STARTING, STOPPED, STOPPING, SUSPENDED
@@ -170,9 +170,9 @@ def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -
 
 def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
     if isinstance(error, asyncio.CancelledError) and _is_ending(cell):
-        logger.debug("%s was cancelled in %s, by the end of its event loop.", cell.path, during)
+        loggers.actor.debug("%s was cancelled in %s, by the end of its event loop.", cell.path, during)
         return
-    logger.error("%s failed in %s: %s: %s; %s.", cell.path, during, type(error).__name__, error, what, exc_info=error)
+    loggers.actor.error("%s failed in %s: %s: %s; %s.", cell.path, during, type(error).__name__, error, what, exc_info=error)
 
 
 def _is_ending(cell: Cell) -> bool:
@@ -222,7 +222,7 @@ def wake(cell: Cell) -> None:
 async def _call_on_failure(cell: Cell, error: BaseException) -> None:
     problem = await cell.call("on_failure", type(error), error, error.__traceback__)
     if problem is not None:
-        logger.error("%s: on_failure raised, too: %s: %s.", cell.path, type(problem).__name__, problem, exc_info=problem)
+        loggers.actor.error("%s: on_failure raised, too: %s: %s.", cell.path, type(problem).__name__, problem, exc_info=problem)
 
 
 # --- stop ---

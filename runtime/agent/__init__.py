@@ -9,6 +9,7 @@ Owns what an invocation of an agent is, as data, and how its definition is drive
     session_values  the values that all agents of a run share
     hooks           what looks on, and how it is called
     options         what is asked of one run only
+    override        which models and tools a test has replaced
     run_context     what belongs to a run, and every agent of it may see
     run_messages    what the actors of a run send to one another
     invocation      one invocation of an agent, and the roles that it plays, as data

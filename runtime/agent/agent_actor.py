@@ -22,7 +22,7 @@ from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers, work_as
 from .context import AgentContext, ResumeInfo
 from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
@@ -62,6 +62,9 @@ class AgentActor(InnerActor):
         del message
         invocation, door = self._invocation, self._door
         agent = invocation.node.agent
+        work_as(invocation.node.name)
+        if door.run.watch is not None:
+            door.run.watch.agent_begins(invocation)
         hooked = bool(door.run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
         try:
             if hooked:
@@ -100,6 +103,8 @@ class AgentActor(InnerActor):
             outcome = await self._fail(error)
         if hooked:
             await door.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+        if door.run.watch is not None:
+            door.run.watch.agent_ends(invocation, outcome)
         reply = hand(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
         if type(reply) is CoroutineType:
             await reply
@@ -163,7 +168,7 @@ class AgentActor(InnerActor):
         except Exception:
             if self._invocation.outcome is None:
                 raise
-            logger.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
+            loggers.agent.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
 
 
 def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> Any:

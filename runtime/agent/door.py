@@ -57,12 +57,12 @@ T = TypeVar("T")
 class AgentDoor:
     """One invocation of an agent, and what it can do in its run. For the agents of this package only."""
 
-    __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "_system", "input", "invocation", "is_over", "last_cast", "run", "streaming")
+    __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
 
     def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, system: Host, *, streaming: bool) -> None:
         self.invocation = invocation
         self._supervisor = supervisor
-        self._system = system
+        self.system = system
         self.run = run
         self.streaming = streaming
         self._emitted = 0
@@ -82,7 +82,7 @@ class AgentDoor:
     @property
     def clock(self) -> Clock:
         """By which all waits in this run."""
-        return self._system.clock
+        return self.system.clock
 
     @property
     def node(self) -> Node:
@@ -106,7 +106,7 @@ class AgentDoor:
 
     def is_own_thread(self) -> bool:
         """Whether this is the thread of the loop on which the run lives."""
-        return get_ident() == self._system.dispatcher.thread
+        return get_ident() == self.system.dispatcher.thread
 
     def is_alive(self) -> bool:
         """Whether the run has not ended."""
@@ -115,7 +115,7 @@ class AgentDoor:
     @property
     def continues_elsewhere(self) -> bool:
         """Whether the agent ends here for another process to go on with it: what it has begun outside of this process is not to be ended then."""
-        return self.run.continues_elsewhere or (self.run.lease is not None and self._system.closing)
+        return self.run.continues_elsewhere or (self.run.lease is not None and self.system.closing)
 
     # --- events ---
 
@@ -135,7 +135,7 @@ class AgentDoor:
 
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
-        can = self._supervisor.is_idle() and not self._system.closing
+        can = self._supervisor.is_idle() and not self.system.closing
         if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
             return
@@ -212,7 +212,7 @@ class AgentDoor:
         one_at_a_time: bool = False,
     ) -> Outcome:
         """Let the agent of a node play, with a run path, a lane and a key that the caller chooses."""
-        reply: asyncio.Future[Outcome] = self._system.loop.create_future()
+        reply: asyncio.Future[Outcome] = self.system.loop.create_future()
         await self.begin_cast(node, base, lane, reply, cast_key, input=input, loop=loop, one_at_a_time=one_at_a_time)
         at_once = self._at_once = self._at_once or AtOnce()
         index, outcome = at_once.begin(), None
@@ -239,7 +239,7 @@ class AgentDoor:
 
     async def call_agent(self, node: Node, input: AgentInput, cast_key: CastKey, *, shown: bool, tool: AddressStep) -> Outcome:  # noqa: A002 -- what it is
         """Let an agent play in a conversation of its own, as a tool of this one."""
-        reply: asyncio.Future[Outcome] = self._system.loop.create_future()
+        reply: asyncio.Future[Outcome] = self.system.loop.create_future()
         invocation = self.invocation
         dialogue = Dialogue(input, shown=shown and invocation.assignment.dialogue.shown, recorded=False)
         lane = Lane(None, f"{invocation.id}/{cast_key}")
@@ -253,7 +253,7 @@ class AgentDoor:
         except asyncio.CancelledError:
             request.reply.cancel()
             with contextlib.suppress(ActorDeadError):
-                self._supervisor.own_ref().tell(CancelCast(request.reply, self._system.loop.create_future()))
+                self._supervisor.own_ref().tell(CancelCast(request.reply, self.system.loop.create_future()))
             raise
 
     async def _outcome_of(self, reply: asyncio.Future[Outcome]) -> Outcome:
@@ -261,9 +261,9 @@ class AgentDoor:
         try:
             return await reply
         except asyncio.CancelledError:
-            if self.invocation.is_cancelled or self._system.closing:
+            if self.invocation.is_cancelled or self.system.closing:
                 raise  # all under it is ended with it
-            gone: asyncio.Future[object] = self._system.loop.create_future()
+            gone: asyncio.Future[object] = self.system.loop.create_future()
             if await deliver(self._supervisor, CancelCast(reply, gone)) is not OVER:
                 await gone
             raise
@@ -345,7 +345,7 @@ class AgentDoor:
     async def pause(self) -> NoReturn:
         """The agent has reached a safe point at which the run is to end: do not return."""
         await self._ask(ReachedSafePoint(self.invocation))
-        await self._system.loop.create_future()
+        await self.system.loop.create_future()
         raise AssertionError("that future is never set: the end of the run cancels what waits for it")
 
     # --- work ---
@@ -365,11 +365,11 @@ class AgentDoor:
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that blocks in one of the system's worker threads."""
         name = f"{getattr(function, '__qualname__', None) or repr(function)} of agent {self.agent_name!r} in run {self.run.run_id}"
-        return await self._system.run_named(partial(function, *args, **kwargs), name)
+        return await self.system.run_named(partial(function, *args, **kwargs), name)
 
     async def run_tool(self, function: Callable[[], T], tool: str, began: Callable[[], object] | None) -> T:
         """The same for a call of a tool. `began` is called when a thread has begun it."""
-        return await self._system.run_named(function, f"tool {tool} of agent {self.agent_name!r} in run {self.run.run_id}", began)
+        return await self.system.run_named(function, f"tool {tool} of agent {self.agent_name!r} in run {self.run.run_id}", began)
 
     async def at_once(self, works: Iterable[Coroutine[object, None, T]]) -> list[T]:
         """The results of all of them. Raises the first error; the others are cancelled, and have ended by then."""
@@ -385,7 +385,7 @@ class AgentDoor:
 
     def create_task(self, coro: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """A task that works for this invocation. The caller awaits it."""
-        return asyncio.Task(coro, loop=self._system.loop)
+        return asyncio.Task(coro, loop=self.system.loop)
 
     # --- asking the supervisor ---
 

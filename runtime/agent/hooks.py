@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 from ..maybe_await import maybe_await
 
 if TYPE_CHECKING:
@@ -142,6 +142,6 @@ async def _call(hooks: _Hooks, name: str, args: tuple[object, ...]) -> None:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        logger.exception("The hook %s.%s was cancelled from within. The run goes on without it.", type(hooks).__name__, name)
+        loggers.agent.exception("The hook %s.%s was cancelled from within. The run goes on without it.", type(hooks).__name__, name)
     except Exception:  # noqa: BLE001 -- a hook changes nothing, whatever it raises
-        logger.exception("The hook %s.%s raised. The run goes on without it.", type(hooks).__name__, name)
+        loggers.agent.exception("The hook %s.%s raised. The run goes on without it.", type(hooks).__name__, name)

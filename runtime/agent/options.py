@@ -14,6 +14,7 @@ from ..models.protocol import ModelSettings, PlainSettings
 from ..option_names import meant
 
 __all__ = [
+    "InstructionOptions",
     "ModelOptions",
     "Options",
     "OptionsLike",
@@ -21,6 +22,7 @@ __all__ = [
     "agent_options",
     "as_options",
     "as_tool_options",
+    "instruction_option",
     "model_options",
     "plain_options",
     "restored_options",
@@ -79,6 +81,19 @@ class ModelOptions(Options):
             raise UsageError(msg) from None
 
 
+class InstructionOptions(Options):
+    """An instruction for this run, in place of what the agents say: `InstructionOptions("Be brief.", agents=("Desk",))`. A text, as it would stand there."""
+
+    __slots__ = ("instruction",)
+
+    def __init__(self, instruction: str, *, agents: Collection[str] | None = None) -> None:
+        super().__init__(agents=agents, instruction=instruction)
+        if not isinstance(instruction, str):
+            msg = f"InstructionOptions({instruction!r:.80}): give a text."
+            raise UsageError(msg)
+        self.instruction = instruction
+
+
 OptionsLike: TypeAlias = Options | Mapping[str, Any] | Iterable[Options | Mapping[str, Any]] | None
 
 
@@ -123,7 +138,7 @@ def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str,
         return {}
     merged: dict[str, object] = {}
     for one in options:
-        if not isinstance(one, ToolOptions | ModelOptions) and one.concern(agent_name):
+        if not isinstance(one, ToolOptions | ModelOptions | InstructionOptions) and one.concern(agent_name):
             merged.update(one.values)
     return merged
 
@@ -147,6 +162,15 @@ def model_options(options: tuple[Options, ...], agent_name: str, settings: Model
     return settings
 
 
+def instruction_option(options: tuple[Options, ...], agent_name: str) -> str | None:
+    """The instruction that was given for this run, if one was. The last one counts."""
+    found = None
+    for one in options:
+        if isinstance(one, InstructionOptions) and one.concern(agent_name):
+            found = one.instruction
+    return found
+
+
 def plain_options(options: tuple[Options, ...]) -> list[tuple[object, ...]]:
     """Those that can be kept, as plain data. What a class of the user's means by its values nobody else knows: such are left out."""
     rows: list[tuple[object, ...]] = []
@@ -165,12 +189,14 @@ def restored_options(rows: Iterable[Any]) -> tuple[Options, ...]:
     for kind, agents, tools, values in rows:
         if kind == "tools":
             found.append(ToolOptions(tools=tools, agents=agents, **values))
+        elif kind == "instruction":
+            found.append(InstructionOptions(agents=agents, **values))
         else:
             found.append((ModelOptions if kind == "model" else Options)(agents=agents, **values))
     return tuple(found)
 
 
-_KINDS: Final[Mapping[type, str]] = {Options: "plain", ToolOptions: "tools", ModelOptions: "model"}
+_KINDS: Final[Mapping[type, str]] = {Options: "plain", ToolOptions: "tools", ModelOptions: "model", InstructionOptions: "instruction"}
 
 
 def _can_be_kept(values: Any) -> bool:

@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ..data.chat import Usage
 from ..models import model_for_run
+from ..telemetry.watch import RunWatch
 from .history import HistoryPolicy, HistoryRewriter
 from .hooks import RunHooks
 from .options import Options
+from .override import Override
 from .run_messages import CancelMode
 from .session_values import SessionValues
 
@@ -45,17 +47,19 @@ class RunContext:
         "models",
         "null_answer",
         "options",
+        "override",
         "run_id",
         "session",
         "session_id",
         "skip_transfers",
         "stopping",
         "usage",
+        "watch",
     )
 
     def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: tuple[RunHooks, ...]) -> None:
-        self.run_id = run_id
-        self.session_id = session_id
+        self.run_id = session.run_id = run_id
+        self.session_id = session.session_id = session_id
         self.session = session
         self.options = options
         self.hooks = hooks
@@ -75,11 +79,19 @@ class RunContext:
         """What changes the input of agents that take over by a handoff which has no filter of its own."""
         self.history: HistoryPolicy | HistoryRewriter | None = None
         """What agents are given of what was said that do not choose for themselves."""
+        self.override: Override | None = None
+        """What a test has replaced."""
         self.context: Any = None
         """The user's own object, if one was given."""
+        self.watch: RunWatch | None = None
+        """What looks on at the run: spans, measures, lines about starts and ends. None: nothing does."""
         self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `RunContext[MyContext]`, for annotations: of what type `context` is
+
+    def rename(self, run_id: str) -> None:
+        """It is that run."""
+        self.run_id = self.session.run_id = run_id
 
     def get(self, key: str, default: object = None) -> Any:
         """The session value of that name."""

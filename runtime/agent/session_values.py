@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextvars import ContextVar
 from typing import Any, Final, TypeVar, overload
 
 from ..errors import UsageError
+from ..log import at_work, work_for
 
 __all__ = [
     "SessionValues",
@@ -31,12 +31,14 @@ _MISSING: Final = object()
 class SessionValues(MutableMapping[str, Any]):
     """A mapping that any number of threads may use. Each call is one step: nobody sees half of an `update`."""
 
-    __slots__ = ("_guard", "_lock", "_values")
+    __slots__ = ("_guard", "_lock", "_values", "run_id", "session_id")
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, Any] = {}
         self._guard: Callable[[Mapping[str, Any]], None] | None = None
         self._lock = threading.Lock()
+        self.run_id: str | None = None  # of the run whose they are, for the log
+        self.session_id: str | None = None
         if values:
             self.update(values)
 
@@ -160,35 +162,35 @@ class _Outside(SessionValues):
 
 
 _OUTSIDE: Final = _Outside()
-_current: Final[ContextVar[SessionValues]] = ContextVar("understudy_session", default=_OUTSIDE)
 
 
 def bind_session(values: SessionValues) -> None:
-    """From here on, in this context and all that are copied from it, these are the values. For the run supervisor."""
-    _current.set(values)
+    """From here on, in this context and all that are copied from it, these are the values."""
+    work_for(values)
 
 
 def current_session() -> SessionValues:
     """The values of the run in which this is called. Outside of a run: empty, and adding is an error."""
-    return _current.get()
+    found = at_work()
+    return found if isinstance(found, SessionValues) else _OUTSIDE
 
 
 def get_session_value(key: str) -> tuple[Any, bool]:
     """The value of that name in the current run, and whether there is one."""
-    value = _current.get().get(key, _MISSING)
+    value = current_session().get(key, _MISSING)
     return (None, False) if value is _MISSING else (value, True)
 
 
 def get_session_values() -> dict[str, Any]:
     """A copy of all values of the current run."""
-    return _current.get().to_dict()
+    return current_session().to_dict()
 
 
 def add_session_value(key: str, value: object) -> None:
     """Put a value into the current run, in place of one that has that name."""
-    _current.get()[key] = value
+    current_session()[key] = value
 
 
 def add_session_values(values: Mapping[str, object]) -> None:
     """Put several values into the current run, all at once."""
-    _current.get().update(values)
+    current_session().update(values)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["load"]
+__all__ = ["import_agents", "load", "with_types_of"]
 
 _DEFAULT = "agent"
 
@@ -30,6 +31,18 @@ def load(target: str) -> Any:
             raise UsageError(msg)
         found = getattr(found, part)
     return found
+
+
+def import_agents() -> None:
+    """Import `understudy.actors`, whose types stand in what a store holds. By its name: what runs agents never imports it."""
+    importlib.import_module("understudy.actors")
+
+
+def with_types_of(target: str | None, work: Callable[[], int]) -> int:
+    """Import a file or a module, for the types that it registers, and do that."""
+    if target is not None:
+        _module(_split(target)[0] if ":" in target and not Path(target).exists() else target)
+    return work()
 
 
 def _split(target: str) -> tuple[str, str]:

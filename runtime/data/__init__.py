@@ -2,6 +2,7 @@
 
 Owns what passes between agents, models, runs and stores. Its files, each importing only from those above it:
 
+    readable        a `repr` that one can read
     chat            messages, their parts, pieces of them, tool calls, usage
     agent_input     what an agent is given when it begins
     run_path        the names of the agents that led somewhere, sharing their beginnings

@@ -12,6 +12,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from ..errors import UsageError
 from ..quick_init import quick
+from .readable import readable
 
 __all__ = [
     "AudioPart",
@@ -179,7 +180,7 @@ class WrittenSlot:
 
 
 @quick
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Message(_Written):
     """One message of a conversation. Two are equal if they say the same: the `id`, which the framework makes, is not compared."""
 
@@ -200,6 +201,8 @@ class Message(_Written):
             raise UsageError(msg)
         if not isinstance(self.content, str):
             _check_parts(self.content)
+
+    __repr__ = readable
 
     @classmethod
     def system(cls, text: str) -> Self:

@@ -14,6 +14,7 @@ from ..errors import RunCancelled
 from ..quick_init import quick
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
+from .readable import readable
 from .run_path import Path, SharedPath, names_of
 
 __all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "stamp_delta", "with_delta", "with_path"]
@@ -61,7 +62,7 @@ Action: TypeAlias = Exit | Interrupted | TransferToAgent | BreakLoop | CustomAct
 
 
 @quick
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AgentEvent:
     """One thing that happened in a run.
 
@@ -99,6 +100,8 @@ class AgentEvent:
         if self.message is not None:
             return self.message.text
         return "" if self.delta is None else self.delta.content
+
+    __repr__ = readable
 
     def __str__(self) -> str:
         """One line, for people to read: who, and what is said, called, done or has gone wrong."""

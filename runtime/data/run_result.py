@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from ..quick_init import quick
 from .chat import Message, Usage
@@ -15,6 +15,8 @@ from .events import AgentEvent
 from .interrupt import InterruptContext
 
 __all__ = ["RunResult", "RunStatus"]
+
+_LONGEST_SHOWN: Final = 200
 
 
 class RunStatus(StrEnum):
@@ -31,7 +33,7 @@ class RunStatus(StrEnum):
 
 
 @quick
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """What is left of a run. `events` are those that were shown, but for the pieces of messages that came whole later.
 
@@ -48,6 +50,8 @@ class RunResult:
     usage: Usage = field(default_factory=Usage)
     session_values: dict[str, Any] = field(default_factory=dict)
     last_agent: str = ""
+    started: float = field(default=0.0, compare=False)
+    """When this part of the run began, in seconds since 1970; 0 if that is not known."""
 
     @property
     def text(self) -> str:
@@ -60,6 +64,24 @@ class RunResult:
         """What the run was to find: an object of the `output_type`, or a text. Raises what the run failed with or was cancelled by, if anything."""
         self.raise_for_error()
         return self.output
+
+    def __repr__(self) -> str:
+        """What has become of the run, in one line: `repr(result.events)` tells the rest."""
+        if self.error is not None:
+            said = f"{type(self.error).__name__}: {self.error}"
+        elif self.interrupts:
+            said = f"waits for {len(self.interrupts)} answers" if len(self.interrupts) > 1 else f"waits: {self.interrupts[0].info!r}"
+        else:
+            said = repr("" if self.final_message is None else self.final_message.text)
+        said = said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}..."
+        by = f" by {self.last_agent}" if self.last_agent else ""
+        return f"<RunResult {self.status.value}{by}: {said}; {len(self.events)} event{'' if len(self.events) == 1 else 's'}>"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the same, with what was said, folded."""
+        from ..observe.result_html import html_of_result  # noqa: PLC0415 -- a higher room, which makes this of it
+
+        return html_of_result(self)
 
     def raise_for_error(self) -> None:
         """Raise what the run failed with or was cancelled by, if anything."""

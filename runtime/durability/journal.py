@@ -19,6 +19,7 @@ Owns: the making and the reading of records. It must never write to a store.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..codec.packing import pack, unpack
@@ -69,8 +70,8 @@ class Journal:
         self._values = {key: kept_value(value) for key, value in image["values"].items()}
 
     def mark(self, kind: str, number: int) -> None:
-        """Something that a reader looks for."""
-        self._changes.append(["mark", kind, number])
+        """Something that a reader looks for, and when it was: beside the counters, where versions that do not know it leave it alone."""
+        self._changes += (["mark", kind, number], ["counters", {"marked": time()}])
 
     def touch(self, invocation: Invocation) -> None:
         """Its frame may have changed. It is drawn here and now: when the record is made its agent may be at its next step, which is in no record yet."""

@@ -17,7 +17,7 @@ from ..actor.actor import Actor
 from ..actor.direct import stop_actor
 from ..clock import Timer
 from ..errors import ActorDeadError, SystemDraining, WriteRefused
-from ..log import logger
+from ..log import loggers
 from ..stores.writes import Claim, Write
 from .lease import Lease, LeaseState
 from .store_access import StoreAccess
@@ -164,7 +164,7 @@ class SystemLeases:
                 await lease.leave()
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
                 if lease.state is LeaseState.HELD:
-                    logger.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
+                    loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
                     owner.owed[key] = Debt(lease.claim)
         if lease.state is LeaseState.HELD:
             lease.state = LeaseState.RETURNED
@@ -311,7 +311,7 @@ class SystemLeases:
         try:
             await lease.owner.pay(lease.key)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises
-            logger.warning("The lease of %s, which nobody waits for any more, could not be given back yet: %s", lease.subject, error)
+            loggers.durability.warning("The lease of %s, which nobody waits for any more, could not be given back yet: %s", lease.subject, error)
         self._rest()
 
     async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:
@@ -340,7 +340,7 @@ class SystemLeases:
                 try:
                     await access.delete(mark)
                 except Exception as error:  # noqa: BLE001 -- the turn is not lost because of that
-                    logger.warning("The request for the lease %r could not be taken back: %s", key, error)
+                    loggers.durability.warning("The request for the lease %r could not be taken back: %s", key, error)
 
     # --- prolonging ---
 

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..data.agent_input import AgentInput
 
-__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "labels_of", "read_mark"]
+__all__ = ["OpenMark", "UnfinishedRun", "input_mark", "labels_of", "read_mark", "trace_of"]
 
 _OPEN_SECONDS: Final = 30.0
 """How often a run at work writes its mark again: a store that is pruned may forget what is as old as that, but not what was written since."""
 
 _LONGEST_ID: Final = 2000
+_TRACE: Final = 55
+"""Characters of a span's name, as W3C has it."""
 
 
 @quick
@@ -51,19 +53,29 @@ class UnfinishedRun:
     """What tells its input from another one, if the caller has named the run."""
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """What its caller has called it."""
+    trace: str | None = None
+    """The name of its span, if it is traced: that of what continues it links to it."""
 
 
 class OpenMark:
     """The mark of one run: CLOSED, or OPEN until it is to be written again."""
 
-    __slots__ = ("_until", "_writer", "is_open", "key", "run")
+    __slots__ = ("_until", "_writer", "is_open", "key", "run", "trace_before")
 
-    def __init__(self, run: UnfinishedRun) -> None:
+    def __init__(self, run: UnfinishedRun, trace_before: str | None = None) -> None:
         self.run = run
+        self.trace_before = trace_before or run.trace  # the span of what came before, in whichever process, if it continues
         self.key = open_key(run.agent, run.id)
         self.is_open = False
         self._until = math.inf
         self._writer = new_id()  # so that no other process writes the same bytes, and what it has written is not taken for this one's
+
+    def of_saved(self, content: Mapping[str, Any], checkpoint_id: str, keep: float | None, input: str | None) -> OpenMark:  # noqa: A002 -- what it is
+        """That of the run which a save is of."""
+        run, agent = self.run, content.get("agent")
+        agent, keep = agent if isinstance(agent, str) else run.agent, run.keep if keep == 0.0 else keep
+        own = replace(run, id=content["run"], agent=agent, checkpoint_id=checkpoint_id, keep=keep, input=input, labels=labels_of(content))
+        return OpenMark(own, trace_of(content))
 
     def put(self) -> Put:
         """Say that the run is not finished."""
@@ -79,9 +91,20 @@ class OpenMark:
             said["input"] = run.input
         if run.labels:
             said["labels"] = dict(run.labels)
+        if run.trace is not None:
+            said["trace"] = run.trace
         if run.attempts:
             said["attempts"] = run.attempts
         return Put(self.key, pack(said))
+
+    def note_trace(self, trace: str) -> None:
+        """Its span has that name: what continues the run will find it."""
+        self.run = replace(self.run, trace=trace)
+
+    def kept_with_saves(self) -> dict[str, Any]:
+        """What a save says of the run, too."""
+        run = self.run
+        return ({"labels": dict(run.labels)} if run.labels else {}) | ({} if run.trace is None else {"trace": run.trace})
 
     def count(self, attempts: int) -> None:
         """So often it was taken, this time included, since a process last left it in good order."""
@@ -113,7 +136,9 @@ def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
         fits = all(isinstance(text, str | None) for text in texts.values()) and isinstance(keep, int | float | None) and type(attempts) is int
         labels = labels_of(said)
         if isinstance(checkpoint_id, str) and 0 < len(checkpoint_id) <= _LONGEST_ID and type(steps) is bool and fits:
-            return UnfinishedRun(run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"], labels)
+            return UnfinishedRun(
+                run_id, agent, checkpoint_id, steps, texts["session"], texts["version"], attempts, keep, texts["input"], labels, trace_of(said)
+            )
     msg = f"the mark that says that run {run_id} is not finished is damaged."
     raise CheckpointError(msg)
 
@@ -122,6 +147,12 @@ def labels_of(said: Mapping[str, Any]) -> dict[str, str]:
     """The labels of a run, as a mark or a checkpoint has them. What is damaged is none."""
     labels = said.get("labels")
     return labels if isinstance(labels, dict) and all(isinstance(part, str) for label in labels.items() for part in label) else {}
+
+
+def trace_of(said: Mapping[str, Any]) -> str | None:
+    """The name of a run's span, as a mark or a checkpoint has it. What is damaged is none."""
+    trace = said.get("trace")
+    return trace if isinstance(trace, str) and len(trace) == _TRACE else None
 
 
 def input_mark(given: AgentInput) -> str:

@@ -17,7 +17,7 @@ from ..agent.tree import Node
 from ..data.chat import new_id
 from ..data.run_result import RunStatus
 from ..errors import ResumeError, WriteRefused
-from ..log import logger
+from ..log import loggers
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .checkpoint import kept_of, numbered_id
@@ -25,7 +25,7 @@ from .image import draw, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
-from .open_mark import OpenMark, UnfinishedRun, labels_of
+from .open_mark import OpenMark, UnfinishedRun
 from .run_lease import RunLease
 from .run_listing import RunEnd, RunListing, restated
 from .saves.answer_mark import AnswerMark
@@ -47,7 +47,6 @@ class RunPersistence:
         "_answer",
         "_covers_journal",
         "_listing",
-        "_mark",
         "_records",
         "_root",
         "_save_failed",
@@ -55,6 +54,7 @@ class RunPersistence:
         "_slot",
         "access",
         "journal",
+        "mark",
         "own",
         "recovered",
         "run_id",
@@ -67,7 +67,7 @@ class RunPersistence:
         self.journal = Journal() if run.steps else None
         self._segments: Segments | None = None
         self.recovered = False  # whether it continues without having been interrupted
-        self._mark = OpenMark(run)
+        self.mark = OpenMark(run)
         self._listing = RunListing(access, time())
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer = AnswerMark()
@@ -79,7 +79,7 @@ class RunPersistence:
     @property
     def unfinished(self) -> UnfinishedRun:
         """What its mark says of it."""
-        return self._mark.run
+        return self.mark.run
 
     @property
     def segments(self) -> Segments:
@@ -97,7 +97,7 @@ class RunPersistence:
     async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
         """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
         self.own.when_lost(lost)
-        mark, journal, record = self._mark.put(), journal_key(self.run_id), None
+        mark, journal, record = self.mark.put(), journal_key(self.run_id), None
         writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
             self.journal.start(draw(state, self._root))
@@ -105,20 +105,20 @@ class RunPersistence:
             assert record is not None
             writes.append(Append(journal, (record,), 0))
         try:
-            listed = self._listing.put(self._mark.run, state, RunStatus.RUNNING)
+            listed = self._listing.put(self.mark.run, state, RunStatus.RUNNING)
             undo: list[Write] = [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal), *([DropEntry(self.run_id)] if listed else [])]
-            if not await self.own.take(self._mark.run, system, [*writes, mark, *listed], undo=undo):
+            if not await self.own.take(self.mark.run, system, [*writes, mark, *listed], undo=undo):
                 return False
         except WriteRefused:
             return False
         self._records = 0 if record is None else 1
-        self._mark.opened(self.own.clock)
+        self.mark.opened(self.own.clock)
         state.context.lease = self.own.held  # under which everything begins from here on
         return True
 
     async def take(self, system: Host) -> bool:
         """Be the one who works on this run. Returns False if another run or process is."""
-        return await self.own.take(self._mark.run, system)
+        return await self.own.take(self.mark.run, system)
 
     # --- continuing ---
 
@@ -139,7 +139,7 @@ class RunPersistence:
         if now == found.head and answered is None:
             self._slot.know(number, found.head)
             if content.get("open"):
-                self._mark.opened(self.own.clock)
+                self.mark.opened(self.own.clock)
             self._answer.find(content["run"], number)
             self.own.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
@@ -152,11 +152,8 @@ class RunPersistence:
 
     def _name(self, content: dict[str, Any], checkpoint_id: str, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
         """It is that run."""
-        run, agent = self._mark.run, content.get("agent")
         self.run_id = content["run"]
-        keep = run.keep if keep == 0.0 else keep
-        agent = agent if isinstance(agent, str) else run.agent
-        self._mark = OpenMark(replace(run, id=self.run_id, agent=agent, checkpoint_id=checkpoint_id, keep=keep, input=input, labels=labels_of(content)))
+        self.mark = self.mark.of_saved(content, checkpoint_id, keep, input)
         self._slot = SaveSlot(self.access, checkpoint_id)
         self._segments = Segments(self.access, known=True)
 
@@ -166,7 +163,10 @@ class RunPersistence:
         image = await self._image_of(wanted)
         image["run"] = run_id = new_id()
         image["fresh"] = None  # what it says does not go into the session in which it began
-        self._name({"run": run_id, "agent": self._root.name, "labels": found.content.get("labels")}, f"{found.name}@{wanted['number']}~{run_id[:8]}")
+        self._name(
+            {"run": run_id, "agent": self._root.name, "labels": found.content.get("labels"), "trace": wanted.get("trace")},
+            f"{found.name}@{wanted['number']}~{run_id[:8]}",
+        )
         self._slot.know(0, None)
         self._segments = None
         self._records, self._covers_journal = 0, False
@@ -180,7 +180,7 @@ class RunPersistence:
 
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
-        state.context.run_id = self.run_id
+        state.context.rename(self.run_id)
         self.segments.paths.know(image.get("paths", ()), rebuild(image, state, self._root))
         if self.journal is not None:
             paths = self.segments.paths
@@ -192,7 +192,7 @@ class RunPersistence:
 
     async def go_on(self, state: RunState) -> None:
         """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
-        self._mark.count(self.own.attempts)
+        self.mark.count(self.own.attempts)
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
@@ -203,28 +203,28 @@ class RunPersistence:
             assert record is not None
             await self._write([self._append(record), *self._opening(state)])
             self._records += 1
-            self._mark.opened(self.own.clock)
+            self.mark.opened(self.own.clock)
             self.own.leaves_unfinished(unfinished=True)
         elif self.keeps_outcome:
             await self._write(self._opening(state))
-            self._mark.opened(self.own.clock)
+            self.mark.opened(self.own.clock)
         self._answer.claim()
 
     def _opening(self, state: RunState) -> list[Write]:
         """What says that the run is not finished, and takes back how it had ended, where that is kept."""
-        listed = self._listing.put(self._mark.run, state, RunStatus.RUNNING)
-        return [self._mark.put(), *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []), *listed]
+        listed = self._listing.put(self.mark.run, state, RunStatus.RUNNING)
+        return [self.mark.put(), *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []), *listed]
 
     @property
     def keeps_outcome(self) -> bool:
         """Whether it is kept how the run has ended."""
-        return self._mark.run.keep != 0.0
+        return self.mark.run.keep != 0.0
 
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
         self.recovered = True
         self._listing.known()
-        self._mark.opened(self.own.clock)
+        self.mark.opened(self.own.clock)
         self._segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
@@ -283,10 +283,10 @@ class RunPersistence:
         writes = self._answer.writes()
         if record is not None:
             writes.append(self._append(record))
-            if self._mark.is_due(self.own.clock):
-                writes += [self._mark.put(), *self._listing.put(self._mark.run, state, RunStatus.RUNNING)]
+            if self.mark.is_due(self.own.clock):
+                writes += [self.mark.put(), *self._listing.put(self.mark.run, state, RunStatus.RUNNING)]
         elif writes:
-            writes += self._listing.put(self._mark.run, state, RunStatus.RUNNING)  # what it has waited for was answered
+            writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)  # what it has waited for was answered
         if not writes:
             return
         await self._write(writes)
@@ -294,7 +294,7 @@ class RunPersistence:
         if record is not None:
             self._records += 1
             if len(writes) > 1:
-                self._mark.opened(self.own.clock)
+                self.mark.opened(self.own.clock)
 
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
         """In one step, and only if this process still has the run."""
@@ -315,9 +315,9 @@ class RunPersistence:
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if end.packed is None else [Put(journal_key(self.run_id), end.packed)]
         if kind == "drained":
-            self._mark.count(0)  # its process leaves it in good order
-        marks = [*kept, *(self._mark.remove() if is_over else [self._mark.put()] if kind == "drained" else [])]
-        marks += self._listing.put(self._mark.run, state, RunStatus(kind), end)
+            self.mark.count(0)  # its process leaves it in good order
+        marks = [*kept, *(self.mark.remove() if is_over else [self.mark.put()] if kind == "drained" else [])]
+        marks += self._listing.put(self.mark.run, state, RunStatus(kind), end)
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -330,10 +330,9 @@ class RunPersistence:
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
             if end.packed is not None:
-                content["kept"] = (self._mark.run.keep, self._mark.run.input)
-            if self._mark.run.labels:
-                content["labels"] = dict(self._mark.run.labels)
-            checkpoint, writes = self._slot.save(self.run_id, self._mark.run.agent, content)
+                content["kept"] = (self.mark.run.keep, self.mark.run.input)
+            content |= self.mark.kept_with_saves()
+            checkpoint, writes = self._slot.save(self.run_id, self.mark.run.agent, content)
             try:
                 await self._write([*self._answer.writes(), *steps, *writes, *marks], ending)
                 break
@@ -346,17 +345,17 @@ class RunPersistence:
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
-            self._mark.opened(self.own.clock)
+            self.mark.opened(self.own.clock)
             self.own.leaves_unfinished(unfinished=True)
         elif is_over:
-            self._mark.closed()
+            self.mark.closed()
             await self.own.give_back()
 
     async def _look_before_save(self) -> None:
         """Get the last save under this name. If it is that of another run, which waits for an answer, the log says that the name is this run's from now on."""
         last = await self._slot.look()
         if last is not None and last["run"] != self.run_id and await self.access.get(answered_key(last["run"], last["number"])) is None:
-            logger.warning(
+            loggers.durability.warning(
                 "Checkpoint %r was that of run %s, which waits to be resumed: from now on it is that of run %s. resume(%r) continues the former one. "
                 "Give each run a checkpoint_id of its own, or none: then it is the run's id.",
                 *(self.checkpoint_id, last["run"], self.run_id, numbered_id(self.checkpoint_id, last["number"])),
@@ -372,28 +371,28 @@ class RunPersistence:
             writes = self._answer.writes()  # it may have come to its end without a step
             stands = bool(self._slot.number)  # a save that is resumed later stands on the journal
             if end is not None and state is not None:
-                writes += self._listing.end(self._mark.run, state, end, stands=stands)
-            elif self.recovered and self.journal is None and self._mark.is_open:
-                writes += await restated(self.access, self._mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
+                writes += self._listing.end(self.mark.run, state, end, stands=stands)
+            elif self.recovered and self.journal is None and self.mark.is_open:
+                writes += await restated(self.access, self.mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
             if end is not None and end.packed is not None:
-                writes.append(Put(journal_key(self.run_id), end.packed, None if stands else self._mark.run.keep))
-            elif self._mark.is_open and self.journal is not None and not stands:
+                writes.append(Put(journal_key(self.run_id), end.packed, None if stands else self.mark.run.keep))
+            elif self.mark.is_open and self.journal is not None and not stands:
                 writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
-            writes += self._mark.remove()
+            writes += self.mark.remove()
             if writes or self.own.held is not None:
                 await self._write(writes, "forget")
             self._answer.written()
-            self._mark.closed()
+            self.mark.closed()
         finally:
             await self.own.give_back()
 
     async def set_aside(self, writes: Sequence[Write]) -> None:
         """No process is to continue it by itself any more."""
-        run = replace(self._mark.run, attempts=self.own.attempts - 1)
-        await self._write([*writes, Remove(self._mark.key), *await restated(self.access, run, RunStatus.STUCK)], "forget")
+        run = replace(self.mark.run, attempts=self.own.attempts - 1)
+        await self._write([*writes, Remove(self.mark.key), *await restated(self.access, run, RunStatus.STUCK)], "forget")
         await self.own.give_back()
 
     @property
     def is_held(self) -> bool:
         """Whether there is something to be done at the end."""
-        return self.own.held is not None or self._mark.is_open
+        return self.own.held is not None or self.mark.is_open

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..codec.packing import pack, unpack
 from ..errors import CheckpointError, ResumeError, WriteRefused
-from ..log import logger
+from ..log import loggers
 from ..stores.writes import Expect, Put, Remove
 from .image import check_image
 from .last_lives import last_lives_of
@@ -119,7 +119,7 @@ async def _claim(access: StoreAccess, root: Node, system: Host, key: str, search
         if recovery is not None:
             found.taken.append(recovery)
     except CheckpointError as error:
-        logger.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
+        loggers.durability.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
 
 
 async def take_unfinished(persistence: RunPersistence, root: Node, system: Host, max_attempts: int) -> Recovery | None:
@@ -129,6 +129,8 @@ async def take_unfinished(persistence: RunPersistence, root: Node, system: Host,
     try:
         # The process that had it until now may just have finished it.
         mark = await persistence.access.get(open_key(root.name, persistence.run_id))
+        if mark is not None:
+            persistence.mark.trace_before = read_mark(root.name, persistence.run_id, mark).trace
         if mark is not None and persistence.own.attempts > max_attempts:
             await _set_aside(persistence, mark)
             return None
@@ -156,7 +158,9 @@ async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
     run = replace(persistence.unfinished, attempts=persistence.own.attempts - 1)
     said = pack({"mark": mark, "attempts": run.attempts})
     await persistence.set_aside([Put(stuck_key(run.agent, run.id), said)])
-    logger.error("Run %s of %s has ended its process %d times, and is set aside: retry(%r) gives it another life.", run.id, run.agent, run.attempts, run.id)
+    loggers.durability.error(
+        "Run %s of %s has ended its process %d times, and is set aside: retry(%r) gives it another life.", run.id, run.agent, run.attempts, run.id
+    )
 
 
 async def stuck_runs(access: StoreAccess, agent_name: str) -> list[UnfinishedRun]:

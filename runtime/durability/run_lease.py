@@ -6,6 +6,7 @@ Owns: the taking of a run, and the way of its writes. It must never decide what 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..stores.writes import Ending, Write
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.run_messages import CancelRun
     from ..clock import Clock
+    from ..telemetry.watch import RunWatch
 
 __all__ = ["RunLease"]
 
@@ -26,7 +28,7 @@ __all__ = ["RunLease"]
 class RunLease:
     """The lease of one run, before it is taken, while it is held, and after."""
 
-    __slots__ = ("_access", "_leases", "_lost", "_stop", "clock", "held")
+    __slots__ = ("_access", "_leases", "_lost", "_stop", "clock", "held", "watch")
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
@@ -35,6 +37,7 @@ class RunLease:
         self._stop: Callable[[CancelRun], object] | None = None
         self.held: Lease | None = None  # while this process works on the run
         self.clock: Clock | None = None  # of the system that has taken it
+        self.watch: RunWatch | None = None  # what looks on at the run
 
     async def take(self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
         """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
@@ -75,7 +78,8 @@ class RunLease:
 
     def write(self, writes: Sequence[Write], then: Ending = "keep") -> Coroutine[Any, Any, None]:
         """In one step, and only if this process still has the run. One that no other process can have is written by no lease."""
-        return self._access.commit(None, writes) if self.held is None else self.held.commit(writes, then=then)
+        writing = self._access.commit(None, writes) if self.held is None else self.held.commit(writes, then=then)
+        return writing if self.watch is None else _timed(self.watch, writing)
 
     async def give_back(self) -> None:
         """Work on it no more."""
@@ -88,6 +92,12 @@ class RunLease:
         lease, self.held = self.held, None
         if lease is not None and self._leases is not None:
             self._leases.abandon(lease)
+
+
+async def _timed(watch: RunWatch, writing: Coroutine[Any, Any, None]) -> None:
+    began = perf_counter()
+    await writing
+    watch.store_wrote(perf_counter() - began)
 
 
 def _ignore() -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
 from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text_of
 from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
 from ..stores.run_entries import DropEntry, RunEntry, RunQuery
+from ..stores.watching import Watch
 from ..stores.writes import Claim, Ending, Expect, Write
 from .store_keys import PREEMPT, RESERVED, session_key
 from .store_owner import is_gone
@@ -139,6 +140,13 @@ class StoreAccess:
 
     async def run_entries(self, query: RunQuery) -> list[RunEntry]:
         return list(await self._do(self.store.run_entries, query))
+
+    def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch | None:
+        """Be told of their changes. None: this store tells of none."""
+        if _missing(self.store, ("watch",)):
+            return None
+        watch: Watch = self.store.watch(keys, changed)
+        return watch
 
     # --- owners ---
 

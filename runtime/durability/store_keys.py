@@ -10,6 +10,7 @@ from typing import Final
 __all__ = [
     "PREEMPT",
     "RESERVED",
+    "answered_by_key",
     "answered_key",
     "cluster_host_key",
     "cluster_prefix",
@@ -35,6 +36,11 @@ PREEMPT: Final = f"{RESERVED}preempt:"
 def answered_key(run_id: str, number: int) -> str:
     """It is there once that save of the run was answered. Another run may have the same checkpoint id some day."""
     return f"{RESERVED}answered:{run_id}@{number}"
+
+
+def answered_by_key(run_id: str) -> str:
+    """Its value says who has answered the interrupts of a run, as far as a person did so by the console."""
+    return f"{RESERVED}answered-by:{run_id}"
 
 
 def journal_key(run_id: str) -> str:

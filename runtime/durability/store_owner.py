@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 
 from ..data.chat import new_id
 from ..errors import WriteRefused
-from ..log import logger
+from ..log import loggers
+from ..stores.writes import Expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -134,9 +135,9 @@ class StoreOwner:
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
             if self.by_key:
                 left = self._until - self.now()
-                logger.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
+                loggers.durability.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
             else:
-                logger.warning("%d leases could not be given back yet: %s", len(self.owed), error)
+                loggers.durability.warning("%d leases could not be given back yet: %s", len(self.owed), error)
             self.end_if_late()
             return False
         return True
@@ -170,14 +171,16 @@ class StoreOwner:
             self.owed.pop(key, None)
 
     async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:
-        """Take back what was written when it was taken. Returns False if it was not, or is another's."""
-        try:
-            await self.access.commit(claim, undo, then="forget")
-        except WriteRefused as refused:
-            if refused.reason != "value":
-                raise
-            return False
-        return True
+        """Take back what was written when it was taken. Returns False if there is something else by now, which is another's."""
+        for writes in (undo, (Expect(claim.key),)):  # or else it never was written, and there is nothing to leave a claim for
+            try:
+                await self.access.commit(claim, writes, then="forget")
+            except WriteRefused as refused:
+                if refused.reason != "value":
+                    raise
+            else:
+                return True
+        return False
 
     def is_closed(self) -> bool:
         """Whether its system cannot do anything any more."""
@@ -232,7 +235,7 @@ class StoreOwner:
                         raise problem  # noqa: TRY301 -- it is said below as one of the owner
                 await self.access.revoke(name)
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end
-                logger.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
+                loggers.durability.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
         _owners.pop(name, None)
 
     async def _release(self, lease: Lease) -> None:

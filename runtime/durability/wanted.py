@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from ..agent.run_messages import CancelMode, CancelRun
 from ..codec.packing import pack, unpack
 from ..errors import CheckpointError
-from ..log import logger
+from ..log import loggers
 from ..stores.writes import Put
 from .store_access import StoreAccess
 from .store_keys import stop_key, stop_prefix
@@ -44,7 +44,7 @@ async def look_for_others(owner: StoreOwner) -> None:
         if any(lease.on_stop is not None for lease in owner.by_key.values()):
             await _look_for_stops(owner)
     except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
-        logger.warning("What other processes want of the runs of this one could not be found out: %s", error)
+        loggers.durability.warning("What other processes want of the runs of this one could not be found out: %s", error)
     finally:
         owner.is_looking = False
 
@@ -67,7 +67,7 @@ async def _look_for_stops(owner: StoreOwner) -> None:
             said: Any = unpack(data)
             lease, request = owner.by_key.get(said["run"]), _request(said["mode"], said["timeout"])
         except (CheckpointError, KeyError, TypeError, ValueError) as error:
-            logger.warning("What asks a run to end is damaged, and is passed over: %s: %s", type(error).__name__, error)
+            loggers.durability.warning("What asks a run to end is damaged, and is passed over: %s: %s", type(error).__name__, error)
             continue
         if lease is not None and lease.on_stop is not None:
             lease.on_stop(request)

@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..data.chat import Message, Usage
-from ..errors import ModelError, ModelRetry, UsageError
+from ..errors import ModelError, ModelRetry, UsageError, text_of
+from ..log import loggers
 from ..maybe_await import maybe_await
 from ..option_names import suggests_options
+from ..tracing import note
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .retry import usage_of
 from .streaming import answer_of, model_for_run, stream_of
@@ -50,6 +52,11 @@ class FailoverModel:
 
     def __repr__(self) -> str:
         return f"FailoverModel([{', '.join(map(repr, self._models))}])"
+
+    @property
+    def inner(self) -> ChatModel:
+        """The model that it asks first."""
+        return self._models[self._first]
 
     def for_run(self) -> FailoverModel:
         """The same models, with a memory for one run. The memory is a single number: that calls of one run overlap does it no harm."""
@@ -110,6 +117,10 @@ class FailoverModel:
             else:
                 verdict = self._should_failover(error)
             if await maybe_await(verdict):
+                failed_one, following = self._models[failed[-1][0]], self._order()[len(failed)]
+                what = f"{type(error).__name__}: {text_of(error)}"
+                loggers.models.info("%r has failed (%s); models[%d] (%r) is asked.", failed_one, what, following, self._models[following])
+                note("failover", reason=what, model=following)
                 return True
         for index, other in failed[:-1]:
             error.add_note(f"Before it, models[{index}] ({self._models[index]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")

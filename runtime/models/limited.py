@@ -69,6 +69,11 @@ class LimitedModel:
         """How many calls wait for their turn."""
         return self._limiter.waiting
 
+    @property
+    def inner(self) -> ChatModel:
+        """The model that it asks."""
+        return self._model
+
     def for_run(self) -> ChatModel:
         """The model as one run sees it, under the same limits."""
         inner = model_for_run(self._model)

@@ -107,6 +107,11 @@ class OpenAIModel:
         address = f", base_url={_without_secrets(self._base_url)!r}" if self._base_url else ""
         return f"{type(self).__name__}({self.model!r}{address}{', azure=True' if self._azure else ''}{', client=...' if self._client is not None else ''})"
 
+    @property
+    def is_azure(self) -> bool:
+        """Whether it is Azure's."""
+        return self._azure
+
     async def aclose(self) -> None:
         """Close the connections of this model on the running loop. It may be used again. A client that was passed in is left alone."""
         await self._clients.aclose()

@@ -14,9 +14,11 @@ from typing import TypeAlias
 from ..backoff import Backoff
 from ..clock import sleep
 from ..data.chat import Message, Usage
-from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError
+from ..errors import ModelError, ModelRetry, RetryExhausted, UsageError, text_of
+from ..log import loggers
 from ..maybe_await import maybe_await
 from ..option_names import suggests_options
+from ..tracing import note
 from .protocol import ChatModel, ModelRequest, StreamItem
 from .streaming import answer_of, model_for_run, stream_of
 
@@ -64,6 +66,11 @@ class RetryModel:
 
     def __repr__(self) -> str:
         return f"RetryModel({self._model!r}, max_retries={self._max_retries})"
+
+    @property
+    def inner(self) -> ChatModel:
+        """The model that it asks."""
+        return self._model
 
     def for_run(self) -> ChatModel:
         inner = model_for_run(self._model)
@@ -119,7 +126,12 @@ class RetryModel:
         if attempt == self._max_retries:
             raise _exhausted(outcome, attempt + 1, spent) from (outcome if isinstance(outcome, Exception) else None)
         asked_for = outcome.retry_after if isinstance(outcome, ModelError) else None
-        await self._sleep(max(self._backoff.delay(attempt), asked_for or 0.0))
+        seconds = max(self._backoff.delay(attempt), asked_for or 0.0)
+        what = "its reply was refused" if isinstance(outcome, Message) else f"{type(outcome).__name__}: {text_of(outcome)}"
+        text = "%r is asked again in %.3g s, after attempt %d of %d: %s"
+        loggers.models.info(text, self._model, seconds, attempt + 1, self._max_retries + 1, what)
+        note("retry", attempt=attempt + 1, delay=seconds, reason=what)
+        await self._sleep(seconds)
 
 
 def usage_of(outcome: Exception | Message) -> Usage | None:

@@ -27,13 +27,15 @@ def _colours(of: Mapping[str, str]) -> str:
             f"text, .head {{ fill: {of['ink']}; }} text.dim {{ fill: {of['dim']}; }} .box {{ fill: {of['box']}; stroke: {of['ink']}; }} ",
             f".frame {{ stroke: {of['dim']}; }} .line {{ stroke: {of['ink']}; }} .soft {{ stroke: {of['accent']}; }} .bar {{ fill: {of['accent']}; }} ",
             f".bar2 {{ fill: {of['second']}; }} .wait {{ fill: {of['warn']}; }} .bad {{ fill: {of['bad']}; }} .gap {{ fill: {of['dim']}; }} ",
+            f".soft-bar {{ fill: {of['dim']}; }} .tick {{ stroke: {of['dim']}; }} text.on-bar {{ fill: {of['box']}; }} ",
         )
     )
 
 
 _STYLE: Final = (
     "text { font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; } text.name { font-weight: bold; } "
-    ".frame { fill: none; stroke-dasharray: 5 3; } .line { fill: none; } .soft { fill: none; stroke-dasharray: 4 3; } .gap { opacity: .25; } "
+    ".frame { fill: none; stroke-dasharray: 5 3; } .line { fill: none; } .soft { fill: none; stroke-dasharray: 4 3; } .gap, .band { opacity: .25; } "
+    ".tick { fill: none; opacity: .3; } "
     f"{_colours(_LIGHT)}@media (prefers-color-scheme: dark) {{ {_colours(_DARK)}}}"
 )
 

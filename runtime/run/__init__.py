@@ -6,6 +6,7 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     effects         what is left to do after a transition of its supervisor
     run_options     what a run may be given beside its messages, as types
     stream          events on their way to the consumer
+    watched_system  one system, as measures have it
     run_record      what is known of a run, between its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, written to the store, shown
     cancellation    how a run is ended before its end: at once, or at a safe point, which an agent reaches by its door
@@ -18,6 +19,8 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     run             a run, as its caller sees it
     run_factory     what makes the runs of one Runner, and chooses where each lives
     forgetting      removing all that is kept of a run
+    kept_life       all that a store has of one run
+    overriding      other models and tools, for a test
     kept_runs       what can be asked of the runs in a store
     recovery_loop   recovering again and again, for a service
     map_progress    how far a long piece of work has come

@@ -22,7 +22,7 @@ from ..data.outcome import CANCELLED, Outcome
 from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
-from ..log import logger
+from ..log import loggers
 from .event_log import EventLog
 from .phase import RunPhase
 
@@ -86,6 +86,8 @@ class Casting:
     def open(self, root: Node) -> None:
         """Let the run begin, or continue."""
         state = self._log.state
+        if self._log.context.watch is not None:
+            self._log.play()
         if state.root is not None:
             holder = state.root.holder
             assert holder is not None
@@ -103,7 +105,7 @@ class Casting:
         found = root.named(name)
         if found is None:
             text = "session %r: its last turn ended with agent %r, which is not among the agents of %r any more: this turn begins with %r."
-            logger.warning(text, self._log.context.session_id, name, root.name, root.name)
+            loggers.run.warning(text, self._log.context.session_id, name, root.name, root.name)
         return found or root
 
     def _begin(self, invocation: Invocation) -> None:
@@ -240,6 +242,8 @@ class Casting:
             window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until, asked=before.asked)
         else:
             window = open_window(lane)
+        if handed is None and event_log.context.watch is not None:
+            event_log.context.watch.transferred(invocation, target.name)
         following = Invocation(target, extended(invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
         if self._journal is not None:
             self._journal.gone(invocation)

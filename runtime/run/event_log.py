@@ -22,11 +22,14 @@ from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
-from ..errors import AgentError, CheckpointError, UnderstudyError, text_of
+from ..errors import AgentError, CheckpointError, RunLost, UnderstudyError, text_of
+from ..log import work_for
 from .phase import RunPhase
 from .run_record import RunRecord
+from .watched_system import watch_of, watched_system
 
 if TYPE_CHECKING:
+    from ..actor.host import Host
     from ..agent.invocation import Assignment, Invocation
     from ..agent.run_state import RunState
     from ..durability.persistence import RunPersistence
@@ -56,6 +59,29 @@ class EventLog:
         self.persistence = persistence  # None: nothing of it is kept anywhere
         self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
         self.unshown: list[AgentEvent] | None = None  # what has to be in the store first
+
+    def enter(self, system: Host) -> None:
+        """In the context of the supervisor, of which all that belongs to the run are copies: say whose they are."""
+        context, persistence = self.context, self.persistence
+        work_for(context.session)
+        context.watch = watch = watch_of(system, context, self.record.agent_name)
+        if watch is None:
+            return
+        trace = watch.begin(self.state.input)
+        if persistence is not None:
+            persistence.own.watch = watch
+            if trace is not None:
+                persistence.mark.note_trace(trace)
+            if watch.meters:
+                watched_system(system).waits_in(persistence.access)
+
+    def play(self) -> None:
+        """The agents begin to play."""
+        watch, persistence = self.context.watch, self.persistence
+        assert watch is not None
+        recovered = persistence is not None and persistence.recovered
+        before = None if persistence is None else persistence.mark.trace_before
+        watch.play(before, recovered=recovered, resumed=self.state.root is not None and not recovered)
 
     async def give_back(self) -> None:
         """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
@@ -182,6 +208,8 @@ class EventLog:
             self.say(before)
         events, contexts = self.stamped_deferred(is_kept=before is None)
         self.deferred = ()
+        if self.context.watch is not None:
+            self.context.watch.interrupted(contexts)
         for event in events if stamped is None or before is not None else stamped:
             self.state.seq = event.seq
             self.record.show(event)
@@ -225,6 +253,8 @@ class EventLog:
         name, context = self.record.agent_name, self.context
         if isinstance(error, UnderstudyError):
             error.run = error.run or context.run_id
+        if context.watch is not None and isinstance(error, RunLost):
+            context.watch.lost()
         self.state.seq += 1
         self.record.show(stamp(AgentEvent(), name, (name,), None, error, self.state.seq, time(), context.run_id, ""))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..agent.run_messages import CancelMode, CancelRun
@@ -24,6 +25,7 @@ from ..errors import CheckpointError, CheckpointNotFound, RunLost
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..stores.watching import Watch
     from .event_log import EventLog
     from .run_record import RunRecord
 
@@ -31,14 +33,17 @@ __all__ = ["Following", "wait_until_written"]
 
 _FIRST_LOOK: Final = 0.005
 _LAST_LOOK: Final = 0.05
-"""Seconds between two looks into the store: the second is also how late an event may be seen."""
-_LOOKS_OF_A_SECOND: Final = 20
+"""Seconds between two looks into a store that tells of no changes: the second is also how late an event may be seen."""
+_IN_ANY_CASE: Final = 60.0
+"""Seconds between two looks into one that does."""
+_PROCESS_LOOK: Final = 1.0
+"""Seconds between two looks for the process of a run that nobody can go on with: its end is written by nobody."""
 
 
 class Following:
     """The opening of a run that only looks on: it ends when that run has ended."""
 
-    __slots__ = ("_access", "_after", "_agent_name", "_asked", "_run_id", "_stop", "_woken")
+    __slots__ = ("_access", "_after", "_agent_name", "_asked", "_loop", "_run_id", "_stop", "_woken")
 
     def __init__(self, access: StoreAccess, agent_name: str, run_id: str, after: int = 0) -> None:
         self._access = access
@@ -47,21 +52,38 @@ class Following:
         self._after = after
         self._stop: tuple[CancelMode, float | None] | None = None  # whether it is to end, and how
         self._asked: str | None = None  # the owner that was told so last
-        self._woken: asyncio.Event | None = None
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def stop(self, mode: CancelMode, timeout: float | None) -> None:
         """Ask the process that has the run to end it. On the loop."""
         self._stop, self._asked = (mode, timeout), None
-        if self._woken is not None:
-            self._woken.set()
+        self._woken.set()
+
+    def _changed(self) -> None:
+        """The store says that there is something new, in whichever thread."""
+        if self._loop is not None and not self._woken.is_set():
+            with suppress(RuntimeError):  # the loop is closed: nobody looks on there any more
+                self._loop.call_soon_threadsafe(self._woken.set)
 
     async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
         record = event_log.record
-        event_log.context.run_id = self._run_id
-        events: list[AgentEvent] = []
-        reader, position, delay, looks = EventReader(), 0, _FIRST_LOOK, 0
+        event_log.context.rename(self._run_id)
         await wait_until_written(system, self._access, self._agent_name, self._run_id)
+        self._loop = asyncio.get_running_loop()
+        keys = journal_key(self._run_id), open_key(self._agent_name, self._run_id)
+        watch = self._access.watch(keys, self._changed)
+        try:
+            return await self._follow(record, system, watch)
+        finally:
+            if watch is not None:
+                watch.close()
+
+    async def _follow(self, record: RunRecord, system: Host, watch: Watch | None) -> RunResult:
+        events: list[AgentEvent] = []
+        reader, position, delay, next_look = EventReader(), 0, _FIRST_LOOK, system.clock.monotonic() + _PROCESS_LOOK
         while True:
+            self._woken.clear()  # before it is looked: what comes meanwhile is looked for again
             ended, open_mark = await self._access.get_both(journal_key(self._run_id), open_key(self._agent_name, self._run_id))
             for data in await self._access.read(journal_key(self._run_id), position):
                 position += 1
@@ -73,14 +95,21 @@ class Following:
                 return result
             if open_mark is None:
                 return await self._without_mark(events, position)
-            looks += 1
-            if looks % _LOOKS_OF_A_SECOND == 0:
+            steps = read_mark(self._agent_name, self._run_id, open_mark).steps
+            if not steps and system.clock.monotonic() >= next_look:
                 await self._look_for_its_process(open_mark)
+                next_look = system.clock.monotonic() + _PROCESS_LOOK
             if self._stop is not None:
                 await self._tell(system, *self._stop)
-            self._woken = asyncio.Event()
+            delay = min(delay, self._longest(watch, steps=steps))
             await _pause(system, delay, self._woken)
-            delay = min(2 * delay, _LAST_LOOK)
+            delay *= 2
+
+    def _longest(self, watch: Watch | None, *, steps: bool) -> float:
+        """How long to wait at most for the next look. Who takes over a run that is to end is told so, and nothing is written when it does."""
+        if watch is None or not watch.is_live or self._stop is not None:
+            return _LAST_LOOK
+        return _IN_ANY_CASE if steps else _PROCESS_LOOK
 
     async def _tell(self, system: Host, mode: CancelMode, timeout: float | None) -> None:
         """Tell who works on the run that it is to end; each one once, if it is taken over meanwhile. One that has no process now is told to the next one."""
@@ -133,7 +162,7 @@ async def wait_until_written(system: Host, access: StoreAccess, agent_name: str,
 
 
 async def _pause(system: Host, seconds: float, woken: asyncio.Event | None = None) -> None:
-    woken = woken or asyncio.Event()
+    woken = asyncio.Event() if woken is None else woken
     timer = system.clock.call_later(seconds, woken.set)
     try:
         await woken.wait()

@@ -11,7 +11,7 @@ from ..durability.checkpoint import numbered_id, read_checkpoint
 from ..durability.open_mark import UnfinishedRun
 from ..durability.run_lease import RunLease
 from ..durability.store_access import StoreAccess
-from ..durability.store_keys import answered_key, history_key, journal_key, open_key, stuck_key
+from ..durability.store_keys import answered_by_key, answered_key, history_key, journal_key, open_key, stuck_key
 from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Remove, Write
@@ -30,7 +30,7 @@ async def forget_run(access: StoreAccess, system: Host, agent: str, run_id: str,
         msg = f"forget({run_id!r}): the run is at work. Cancel it first, or wait for its end."
         raise UsageError(msg, run=run_id)
     try:
-        keys = [open_key(agent, run_id), stuck_key(agent, run_id), journal_key(run_id), history_key(run_id)]
+        keys = [open_key(agent, run_id), stuck_key(agent, run_id), journal_key(run_id), history_key(run_id), answered_by_key(run_id)]
         saves = await _saves(access, run_id, checkpoint_id)
         if not listed and not saves and not [key for key in keys if await access.get(key) is not None or await access.read(key)]:
             msg = f"forget({run_id!r}): there is nothing of that run of {agent!r} in the store."

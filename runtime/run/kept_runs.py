@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
@@ -19,8 +20,14 @@ from ..durability.store_access import StoreAccess
 from ..errors import CheckpointNotFound, UsageError
 from ..stores.run_entries import RunQuery
 from ..system.loop_door import LoopDoor
+from ..system.system import ActorSystem
 from .forgetting import forget_run
+from .kept_life import KeptLife, read_life
+from .overriding import Overriding
 from .run_factory import RunFactory
+
+if TYPE_CHECKING:
+    from ..observe.timeline import Timeline
 
 __all__ = ["KeptRuns"]
 
@@ -31,7 +38,7 @@ _LISTED: Final = tuple(status for status in RunStatus if status is not RunStatus
 StatusLike: TypeAlias = RunStatus | str | Iterable[RunStatus | str] | None
 
 
-class KeptRuns:
+class KeptRuns(Overriding):
     """The part of a `Runner` that looks at what is kept of runs."""
 
     def __init__(self, factory: RunFactory, access: StoreAccess | None) -> None:
@@ -88,6 +95,21 @@ class KeptRuns:
             msg = f"info({run_id!r}): the store lists no run of that id: none was begun there that is kept, or it has ended and is not kept any more."
             raise CheckpointNotFound(msg, run=run_id)
         return read_entry(entry)
+
+    async def life(self, run_id: str) -> KeptLife:
+        """All that the store has of a run, of whichever agent: its events, when it was at rest, and how it has ended. For those who show it."""
+        access = self._fenced("life()")
+        return await LoopDoor(self._factory.choose_system(), "life()").call(partial(read_life, access, run_id))
+
+    async def timeline(self, run_id: str) -> Timeline:
+        """A picture over time of a run in the store: what each process did of it, when it waited, and what was lost between them."""
+        from ..observe.timeline import timeline_of  # noqa: PLC0415 -- a higher room, which makes this of it
+
+        return timeline_of(await self.life(run_id), self._factory.tree)
+
+    def choose_system(self) -> ActorSystem:
+        """The system in which a run would live that is started here."""
+        return self._factory.choose_system()
 
     async def pending(self) -> list[RunInfo]:
         """All runs in the store that wait for an answer, the newest first: `waiting` says for what, and `updated` since when."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..agent.hooks import call_hooks, is_overridden
 from ..data.outcome import Outcome
 from ..errors import RunLost
-from ..log import logger
+from ..log import loggers
 from .event_log import EventLog
 from .phase import Ownership, Promise, RunPhase
 
@@ -39,12 +39,12 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             unfinished = promise is Promise.UNFINISHED
             await log.persistence.finish(unfinished=unfinished, state=log.state, end=None if unfinished else log.end())
     except RunLost as error:
-        logger.warning("The end of run %s is not written: %s", log.context.run_id, error)
+        loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
         if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":
             # What it says is recorded nowhere, and whoever has it by now may say something else.
             log.say(error)
             record.outcome = Outcome("failed", error)
     except Exception:  # noqa: BLE001 -- as above
-        logger.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
+        loggers.run.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)
     await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())

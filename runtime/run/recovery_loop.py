@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 from ..actor.actor import Actor
 from ..backoff import jittered
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -76,9 +76,9 @@ class _Recoverer(Actor):
     async def on_receive(self, _message: object) -> None:
         try:
             for run in await self._recover():
-                logger.info("Run %s is continued here.", run.id)
+                loggers.run.info("Run %s is continued here.", run.id)
         except Exception as error:  # noqa: BLE001 -- the next time the store may answer
-            logger.warning("Unfinished runs could not be looked for, and will be in about %g s: %s", self._seconds, error)
+            loggers.run.warning("Unfinished runs could not be looked for, and will be in about %g s: %s", self._seconds, error)
         self._timer = self._cell.system.clock.call_later(jittered(self._seconds, _JITTER), self.actor_ref.tell, None)
 
     def on_stop(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
+from time import time
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, get_args
 
 from ..actor.steps import is_about_to_begin
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     import threading
 
     from ..actor.loop_cell import LoopCell
+    from ..agent.tree import Node
     from ..system.system import ActorSystem
     from .event_log import EventLog
     from .opening import Opening
 
-__all__ = ["CancelHandle", "OnLeave", "Run", "end_of"]
+__all__ = ["CancelHandle", "OnLeave", "Run", "end_of", "seen_of"]
 
 _MODES: Final = get_args(CancelMode)
 
@@ -51,6 +53,8 @@ class Launcher(Protocol):
 
     @property
     def starting(self) -> threading.Lock: ...  # held while a run is started, for two threads may both be the first to use it
+    @property
+    def tree(self) -> Node: ...
     def choose_system(self) -> ActorSystem: ...
     def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None, /) -> LoopCell: ...
 
@@ -155,6 +159,7 @@ class Run:
     def _start_here(self, system: ActorSystem) -> None:
         plan, self._plan = self._plan, None
         assert plan is not None
+        self._record.started = time()
         try:
             self._supervisor = self._launcher.launch(system, *plan)
         except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
@@ -350,3 +355,8 @@ class CancelHandle:
 def end_of(run: Run) -> tuple[RunRecord, LoopDoor | None]:
     """By what the end of a run can be waited for without keeping the run itself, whose consumer may be gone. Without a door, it is not started."""
     return run._record, None if run._system is None else run._door()
+
+
+def seen_of(run: Run) -> tuple[RunRecord, Node]:
+    """What a run has shown so far, and the tree that it plays."""
+    return run._record, run._launcher.tree

@@ -16,6 +16,7 @@ from ..actor.direct import send_now
 from ..agent.history import HistoryPolicy, HistoryRewriter
 from ..agent.hooks import RunHooks, hooks_of_a_run
 from ..agent.options import OptionsLike, as_options
+from ..agent.override import current_override
 from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
 from ..agent.run_state import RunState
@@ -86,6 +87,7 @@ class RunFactory:
         context.handoff_input_filter = settings.handoff_input_filter
         context.history = settings.history
         context.context = users
+        context.override = current_override(self)
         return context
 
     def unfinished(

@@ -18,7 +18,8 @@ from ..data.events import AgentEvent, Interrupted
 from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
-from ..log import logger
+from ..log import loggers
+from ..telemetry.failures import tell_failure
 from .phase import Ownership, RunPhase
 from .stream import EventStream
 
@@ -57,6 +58,7 @@ class RunRecord:
         "problem",
         "result",
         "said_before",
+        "started",
         "stream",
         "timer",
         "turn",
@@ -83,6 +85,7 @@ class RunRecord:
         self.timer: Timer | None = None  # of its timeout
         self.followed: RunResult | None = None  # of a run that was only looked at
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
+        self.started = 0.0  # when it was started, by the clock on the wall
 
     # --- for the supervisor ---
 
@@ -131,6 +134,10 @@ class RunRecord:
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
             self.result = self.followed or self.make_result()
+            if self.result.error is not None and self.followed is None and self.result.status is RunStatus.FAILED:
+                tell_failure(self.context, self.agent_name, self.result)
+        if self.context.watch is not None:
+            self.context.watch.end(self.result, self.problem, in_session=self.turn is not None, followed=self.followed is not None)
         self.give_up()
 
     def follow_to(self, result: RunResult) -> None:
@@ -148,7 +155,7 @@ class RunRecord:
             try:
                 callback()
             except Exception:  # noqa: BLE001 -- all the others wait for the end, too
-                logger.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
+                loggers.run.exception("%r, which was to be called at the end of run %s, raised.", callback, self.context.run_id)
         awaiting, self._awaiting = self._awaiting, ()
         for future in awaiting:
             if not future.done() and not future.get_loop().is_closed():
@@ -180,9 +187,15 @@ class RunRecord:
             self.context.usage,
             self.context.session.to_dict(),
             last.agent_name if last is not None else self.agent_name,
+            self.started,
         )
 
     # --- for the Run ---
+
+    @property
+    def events(self) -> tuple[AgentEvent, ...]:
+        """What was shown so far, but for the pieces of messages. From any thread."""
+        return tuple(self._events or ())
 
     def check(self) -> None:
         """Raise, if the run could not begin."""

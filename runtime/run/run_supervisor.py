@@ -31,7 +31,6 @@ from ..agent.run_messages import (
     ReachedSafePoint,
     StateChanged,
 )
-from ..agent.session_values import bind_session
 from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
@@ -174,7 +173,7 @@ class RunSupervisor(HasLog, InnerActor):
             await self._log.give_back()
 
     def _enter(self) -> None:
-        bind_session(self._log.context.session)
+        self._log.enter(self._cell.system)
         if self._opening is None:
             self._begin()
         else:

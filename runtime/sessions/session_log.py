@@ -9,6 +9,7 @@ Owns: the making and the reading of these records. It must never write to a stor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -61,6 +62,9 @@ class SessionLog:
         told = self._told.get(run, 0)
         self.messages.extend(messages[max(0, told - start) :])
         self._told[run] = max(told, start + len(messages))
+        revised = record.get("revised")  # of messages whose listener has interrupted: what was heard of them
+        if revised:
+            self.messages = [replace(one, content=str(revised[one.id])) if one.id in revised else one for one in self.messages]
         self._waiting[run] = {str(call_id): str(text) for call_id, text in record.get("waits", {}).items()}
         self.values.update(record["values"])
         for key in record["gone"]:

@@ -6,6 +6,7 @@
     arguments                           what may be asked of it
     memory_entries                      the list of runs of the next one
     memory                              the one in this process
+    watching, listening                 who is told of changes; the thread that hears of them
     store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
     sqlite, redis, postgres             a file, a Redis, a PostgreSQL: a package each
 
@@ -18,6 +19,7 @@ from .protocol import JournalStore, ListsRuns, Store
 from .redis import RedisStore
 from .run_entries import DropEntry, RunEntry, RunQuery
 from .sqlite import SQLiteStore
+from .watching import Watch, Watches
 from .writes import Append, Claim, Expect, Put, Remove
 
 __all__ = [
@@ -36,4 +38,6 @@ __all__ = [
     "RunQuery",
     "SQLiteStore",
     "Store",
+    "Watch",
+    "Watches",
 ]

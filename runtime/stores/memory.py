@@ -19,6 +19,7 @@ from ..errors import UsageError, WriteRefused
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, time_to_live, value_bytes
 from .memory_entries import MemoryEntries
 from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
+from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["MemoryStore"]
@@ -63,6 +64,7 @@ class MemoryStore:
         self._owners: dict[str, float] = {}  # until when each is alive
         self._claims: dict[str, _Holding] = {}
         self._runs = MemoryEntries()
+        self._watchers = Watchers(always=True)
         self._epoch = 0
         self._closed = False
         # One for each process: what another thread held when this process was forked is never released here.
@@ -82,11 +84,13 @@ class MemoryStore:
         value_bytes("MemoryStore.set", value)
         with self._lock("set"):
             self._written(key).value = value
+        self._tell((key,))
 
     async def delete(self, key: str) -> None:
         key_bytes("MemoryStore.delete", key)
         with self._lock("delete"):
             self._entries.pop(key, None)
+        self._tell((key,))
 
     async def append(self, key: str, records: Sequence[bytes]) -> int:
         key_bytes("MemoryStore.append", key)
@@ -97,7 +101,9 @@ class MemoryStore:
                 return 0 if entry is None else len(entry.records)
             journal = self._written(key).records
             journal.extend(listed)
-            return len(journal)
+            held = len(journal)
+        self._tell((key,))
+        return held
 
     async def read(self, key: str, after: int = 0) -> list[bytes]:
         key_bytes("MemoryStore.read", key)
@@ -118,7 +124,8 @@ class MemoryStore:
             if self._find(key) is not None:
                 return False
             self._written(key).value = value
-            return True
+        self._tell((key,))
+        return True
 
     async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
         owner_name("MemoryStore.keep_alive", owner)
@@ -154,7 +161,9 @@ class MemoryStore:
             holding.owner, holding.epoch = owner, self._epoch
             holding.attempts += 1
             self._do(writes, now)
-            return Claim(key, owner, holding.epoch, holding.attempts)
+            claim = Claim(key, owner, holding.epoch, holding.attempts)
+        self._tell_of(writes)
+        return claim
 
     async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
         checked_writes("MemoryStore.commit", writes)
@@ -174,6 +183,7 @@ class MemoryStore:
             elif claim is not None and then == "release":
                 holding = self._claims[claim.key]
                 holding.owner, holding.attempts = "", 0
+        self._tell_of(writes)
 
     async def holder(self, key: str) -> str | None:
         key_bytes("MemoryStore.holder", key)
@@ -222,6 +232,10 @@ class MemoryStore:
         with self._lock("run_entries"):
             return self._runs.list(query, self._time())
 
+    def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch:
+        """Call `changed`, in the thread that writes, after one of these keys was written: `Watches` says more."""
+        return self._watchers.add([key_bytes("MemoryStore.watch", key) for key in keys], changed)
+
     async def aclose(self) -> None:
         self.close()
 
@@ -252,6 +266,14 @@ class MemoryStore:
             raise UsageError(msg)
         process = os.getpid()
         return self._locks.get(process) or self._locks.setdefault(process, threading.Lock())
+
+    def _tell_of(self, writes: Sequence[Write]) -> None:
+        if self._watchers:
+            self._tell([write.key for write in writes])
+
+    def _tell(self, keys: Sequence[str]) -> None:
+        if self._watchers:
+            self._watchers.tell([key.encode("utf-8", "surrogatepass") for key in keys])
 
     # --- under the lock ---
 

@@ -5,16 +5,20 @@ Owns: the methods, the worker of this process, and closing. It must never look i
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from ..errors import UsageError
 from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
+from .listening import Listener, Source
 from .run_entries import RunEntry, RunQuery, checked_query
 from .store_thread import Backend, Operation, Worker
+from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["DrivenStore", "EncodedQuery", "EncodedWrite"]
@@ -30,6 +34,7 @@ class DrivenStore:
         self._closed = False
         # One for each process: a forked one has neither the thread nor, for its own use, the connection.
         self._workers: dict[int, Worker] = {}
+        self._listeners: dict[int, Listener] = {}
         self._worker()
 
     async def get(self, key: str) -> bytes | None:
@@ -115,13 +120,27 @@ class DrivenStore:
         found: list[EncodedEntry] = await self._do(Operation("run_entries", b"", _encoded_query(checked_query(f"{self._name}.run_entries", query))))
         return [_decoded(entry) for entry in found]
 
+    def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch:
+        """Call `changed`, in whichever thread, soon after one of these keys was written, by whichever process: `Watches` says more."""
+        encoded = [self._key("watch", key) for key in keys]
+        if self._closed:
+            msg = f"{self!r}.watch: the store is closed; make another one."
+            raise UsageError(msg)
+        return self._listener().add(encoded, changed)
+
     async def aclose(self) -> None:
         self._closed = True
+        ended = self._end_listening()
+        if ended is not None:
+            await asyncio.wrap_future(ended)
         await self._worker().aclose()
 
     def close(self) -> None:
         """As `aclose()`, for code without a loop."""
         self._closed = True
+        ended = self._end_listening()
+        if ended is not None:
+            ended.result()
         self._worker().close()
 
     async def __aenter__(self) -> Self:
@@ -138,6 +157,10 @@ class DrivenStore:
 
     def _make_backend(self) -> Backend:
         """What does the operations in this process. It connects when there is something to do."""
+        raise NotImplementedError
+
+    def _make_source(self, watchers: Watchers) -> Source:
+        """What hears of the changes of this process and others."""
         raise NotImplementedError
 
     def _key(self, operation: str, key: str) -> bytes:
@@ -161,6 +184,22 @@ class DrivenStore:
                 # A store that nobody has closed lets go of its connection when it is collected, or when the interpreter ends.
                 weakref.finalize(self, _abandon, worker, process)
         return worker
+
+    def _listener(self) -> Listener:
+        process = os.getpid()
+        listener = self._listeners.get(process)
+        if listener is None:
+            for inherited in self._listeners.values():
+                _keep_for_ever(inherited)
+            made = Listener(repr(self), self._make_source)
+            listener = self._listeners.setdefault(process, made)
+            if listener is made:
+                weakref.finalize(self, _abandon_listener, listener, process)
+        return listener
+
+    def _end_listening(self) -> Future[None] | None:
+        listener = self._listeners.get(os.getpid())
+        return None if listener is None else listener.close()
 
 
 class EncodedWrite(NamedTuple):
@@ -237,7 +276,12 @@ def _abandon(worker: Worker, process: int) -> None:
         worker.abandon()
 
 
-def _keep_for_ever(worker: Worker) -> None:
+def _abandon_listener(listener: Listener, process: int) -> None:
+    if os.getpid() == process:
+        listener.close()
+
+
+def _keep_for_ever(worker: Worker | Listener) -> None:
     """Never let the connection of another process be closed here: for some backends that would end what the other one is doing."""
     import ctypes  # noqa: PLC0415 -- only a forked process needs it
 

@@ -4,6 +4,7 @@ Owns the actors of one system, its worker threads and its counters. Its files, e
 
     state           the states of a system
     options         what a system is made with
+    loop_sampler    what it was doing meanwhile, as another thread sees it
     loop_meter      how long something has held the loop
     monitor         counters, dead letters, the warning about slow handlers
     registry        our actors in pykka's global registry

@@ -10,6 +10,8 @@ import gc
 import sys
 from time import perf_counter
 
+from .loop_sampler import LoopSampler
+
 __all__ = ["LoopMeter", "seconds_without_processor"]
 
 
@@ -25,10 +27,11 @@ def seconds_without_processor() -> float:
 class LoopMeter:
     """Measures what runs on one loop, in its thread."""
 
-    __slots__ = ("_collections", "_look_at", "_modules", "_span", "_waited", "has_collected")
+    __slots__ = ("_collections", "_look_at", "_modules", "_span", "_waited", "has_collected", "sampler")
 
     def __init__(self, slow_after: float) -> None:
         self._span = slow_after / 2  # so old the last look may be: what was waited before is taken for a part of what is measured
+        self.sampler = LoopSampler(slow_after)
         self._look_at = 0.0
         self._waited = 0.0
         self._modules = 0
@@ -40,6 +43,7 @@ class LoopMeter:
         now = perf_counter()
         if now >= self._look_at:
             self._look(now)
+            self.sampler.at_work()
         return now
 
     def held(self, seconds: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..actor.ref import ActorRef
 
 from ..actor.report import DeadLetter, SlowestHandler
-from ..log import logger
+from ..log import loggers
 from .loop_meter import LoopMeter
 
 __all__ = ["Monitor"]
@@ -67,6 +67,7 @@ class Monitor:
 
     def blocked_for(self, actor: str, actor_class: type[Actor], handler: str, seconds: float) -> None:
         """Warn that a handler held the loop. The caller has checked that it took longer than `slow_after`, from `begin` on."""
+        place = self._meter.sampler.seen_since(perf_counter() - seconds)
         seconds = self._meter.held(seconds)
         if seconds <= self.slow_after:
             return
@@ -75,13 +76,14 @@ class Monitor:
         if last is not None and now - last < _WARN_AGAIN_AFTER:
             return
         self._warned[(actor_class, handler)] = now
-        logger.warning(
-            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile. %s",
-            actor,
-            seconds,
-            handler,
-            _WHEN_COLLECTED + actor_class.__when_slow__ if self._meter.has_collected else actor_class.__when_slow__,
-        )
+        where = "" if place is None else f" It was at {place}."
+        advice = actor_class.__when_slow__ if place is None or place.advice is None else place.advice
+        advice = _WHEN_COLLECTED + advice if self._meter.has_collected else advice
+        loggers.system.warning("%s held the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s", actor, seconds, handler, where, advice)
+
+    def rest(self) -> None:
+        """Nothing is at work any more, and nothing will be for long."""
+        self._meter.sampler.stop()
 
     def count_handled(self) -> None:
         """Count a message that a thread actor has handled, in its thread."""
@@ -121,5 +123,5 @@ class Monitor:
             try:
                 subscriber.callback(letter)
             except Exception:  # noqa: BLE001 -- watching a system never breaks it
-                logger.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
+                loggers.system.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
                 self._unsubscribe(subscriber)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..actor import lifecycle
 from ..actor.messages import Stopped
-from ..log import logger
+from ..log import loggers
 
 if TYPE_CHECKING:
     from ..actor.cell import Cell
@@ -55,7 +55,7 @@ class Shutdown:
         if system.tasks:
             _, hanging = await asyncio.wait(system.tasks, timeout=self._timeout)
             for task in hanging:
-                logger.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
+                loggers.system.error("%s, and is given up after %g s.", task.get_name(), self._timeout)
         await system.workers.leave()
 
     def roots_are_gone(self) -> None:
@@ -66,7 +66,7 @@ class Shutdown:
     def _cancel_stragglers(self) -> None:
         """Cancel the hooks and handlers that are still under way at the time limit."""
         for cell in self._stragglers():
-            logger.error("%s does not stop: after %g s, it is still in %s. It is cancelled.", cell.path, self._timeout, cell.handling)
+            loggers.system.error("%s does not stop: after %g s, it is still in %s. It is cancelled.", cell.path, self._timeout, cell.handling)
             cell.cut_off()
         # Cancelled hooks need some turns of the loop to end.
         self._timer = self._system.loop.call_later(min(1.0, self._timeout), self._give_up_stragglers)
@@ -88,7 +88,7 @@ class Shutdown:
     def _give_up(self, cell: Cell) -> None:
         if cell.handling is not None:
             goes_on = " Its thread goes on until that returns." if cell.holds_thread() else ""
-            logger.error("%s is given up: it is still in %s.%s", cell.path, cell.handling, goes_on)
+            loggers.system.error("%s is given up: it is still in %s.%s", cell.path, cell.handling, goes_on)
         if cell.task is not None:
             cell.task.cancel()
         cell.end_task()

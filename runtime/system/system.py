@@ -29,7 +29,7 @@ from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
 from ..errors import UsageError
-from ..log import logger
+from ..log import loggers
 from ..option_names import suggests_options
 from . import fork, registry
 from .dispatcher import Dispatcher
@@ -186,6 +186,7 @@ class ActorSystem(Overview):
         finally:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
+            self.monitor.rest()
             if directory.leave_loop(self.loop, self):
                 use_clock(self.loop, None)
             self.state = SystemState.STOPPED
@@ -207,7 +208,7 @@ class ActorSystem(Overview):
         if self.fault is not None or not self.is_running:
             return
         self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
-        logger.error(self.fault)
+        loggers.system.error(self.fault)
         self.dispatcher.thread = 0
         for cell in self.cells():
             cell.resolve_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
@@ -317,6 +318,7 @@ class ActorSystem(Overview):
             self._shutdown.roots_are_gone()
             if self._is_for_one:
                 self.workers.release()
+                self.monitor.rest()
 
     def leaving(self, cell: Cell) -> None:
         """Remove an actor that is about to stop from pykka's registry. From any thread."""

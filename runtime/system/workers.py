@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
-from ..log import logger
+from ..log import loggers
 from . import process_end
 from .blocking_call import BlockingCall
 
@@ -146,7 +146,7 @@ class Workers:
                 self._stuck += 1
                 call.given_up = monotonic()
         if too_many:
-            logger.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, too_many)
+            loggers.system.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, too_many)
         # In the next turn of the loop: what is given up together with this call is not begun in its place.
         asyncio.get_running_loop().call_soon(self._fill)
 
@@ -279,7 +279,9 @@ class Workers:
             left = [worker.call.name for worker in self._under_way() if worker.call is not None]
             self._forget()
         for name in left:
-            logger.error("%s has not returned from its thread within %g s. It is left behind, and ends with the process at the latest.", name, self._patience)
+            loggers.system.error(
+                "%s has not returned from its thread within %g s. It is left behind, and ends with the process at the latest.", name, self._patience
+            )
 
     def _under_way(self) -> Iterator[_Worker]:
         return (worker for worker in self._threads if worker.call is not None)

@@ -10,7 +10,7 @@ from understudy.runtime import ActorSystem, MemoryStore, Message, ModelError
 LEASE_SECONDS = 30
 """For how long the owner of a run is alive after it has said so: what a system that was told nothing else does."""
 
-PATIENCE = 5
+PATIENCE = 20
 """Seconds of real time after which something that was to happen will never do."""
 
 

@@ -25,7 +25,7 @@ TURNS = st.integers(0, 3)
 
 MOST_LEGS = 300
 PATIENT_LEGS = 20  # from then on all that it waits for is answered at once
-PATIENCE = 2  # seconds that a leg may take
+PATIENCE = 20  # seconds that a leg may take, on a machine that does other things as well
 
 
 class Slow(WatchedStore):

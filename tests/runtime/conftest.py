@@ -148,10 +148,10 @@ def says() -> Callable[..., None]:
 @pytest.fixture
 def errors(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """The error records that the package has logged so far."""
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "understudy" and record.levelno >= logging.ERROR]
+    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("understudy.") and record.levelno >= logging.ERROR]
 
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """The warnings that the package has logged so far."""
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "understudy" and record.levelno == logging.WARNING]
+    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("understudy.") and record.levelno == logging.WARNING]

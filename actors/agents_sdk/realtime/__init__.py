@@ -1,8 +1,9 @@
-"""Agents that speak, by the SDK's names.
+"""Agents that speak, by the SDK's names: the package `understudy.actors.realtime`.
 
-Owns what describes them, so that programs which define one can be read: `agent`. It must never open a session: that is refused.
+Owns nothing but its modules' names, under which a program finds what it imports from the SDK's: `agent`, `audio_formats`,
+`config`, `events`, `handoffs`, `items`,
+`model`, `model_events`, `model_inputs`, `openai_realtime`, `runner`, `session`, `testing`. It must never define anything itself.
 """
 
-from .agent import RealtimeAgent, RealtimeRunner, realtime_handoff
-
-__all__ = ["RealtimeAgent", "RealtimeRunner", "realtime_handoff"]
+from ...realtime import *  # noqa: F403 -- the same package, by another name
+from ...realtime import __all__ as __all__

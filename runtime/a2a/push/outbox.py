@@ -15,7 +15,7 @@ from ...clock import sleep
 from ...durability.lease import Lease
 from ...durability.leases import leases_of
 from ...errors import RunLost
-from ...log import logger
+from ...log import loggers
 from ...stores.writes import Put, Remove, Write
 from ..tasks.asks import Continue, Say
 
@@ -87,7 +87,7 @@ class Outbox:
                 for key in await service.access.keys(service.keys.outbox_prefix):
                     self._start(key.removeprefix(service.keys.outbox_prefix))
             except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
-                logger.exception("What is to be sent to webhooks could not be looked up.")
+                loggers.a2a.exception("What is to be sent to webhooks could not be looked up.")
             await sleep(_LOOK_SECONDS, service.system.clock)
 
     # --- sending ---
@@ -114,7 +114,7 @@ class Outbox:
             wake.clear()
         except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
             wake.clear()
-            logger.exception("The webhooks of task %s could not be called; that is tried again.", task_id)
+            loggers.a2a.exception("The webhooks of task %s could not be called; that is tried again.", task_id)
         finally:
             self._wakes.pop(task_id, None)
             if wake.is_set() and service.system.is_running:
@@ -158,5 +158,5 @@ class Outbox:
                 why = await self._sender.send(hook, update)
             if not why:
                 return True
-        logger.warning("A webhook of task %s was called %d times, and is given up: %s", task_id, policy.attempts, why)
+        loggers.a2a.warning("A webhook of task %s was called %d times, and is given up: %s", task_id, policy.attempts, why)
         return False

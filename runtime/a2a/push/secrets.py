@@ -12,7 +12,7 @@ from typing import Final
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from ...log import logger
+from ...log import loggers
 
 __all__ = ["Secrets", "masked"]
 
@@ -34,7 +34,7 @@ class Secrets:
     def lock(self, text: str) -> bytes:
         if text and self._is_lost_soon:
             self._is_lost_soon = False
-            logger.warning(
+            loggers.a2a.warning(
                 "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.",
                 _VARIABLE,
             )

@@ -17,7 +17,7 @@ from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, InternalErr
 from starlette.responses import JSONResponse
 
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +115,7 @@ class Gate:
         try:
             principal = await self._auth.authenticate(headers)
         except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
-            logger.exception("The authenticator has failed; the request is refused.")
+            loggers.a2a.exception("The authenticator has failed; the request is refused.")
             raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
         if principal is not None:
             scope["understudy.principal"] = principal

@@ -18,7 +18,7 @@ from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContex
 from a2a.utils.constants import VERSION_HEADER
 
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 from .auth import Principal
 from .call_context import KnownUser
 
@@ -75,7 +75,7 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
         try:
             principal = await self._auth.authenticate(headers)
         except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
-            logger.exception("The authenticator has failed; the call is refused.")
+            loggers.a2a.exception("The authenticator has failed; the call is refused.")
             return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
         _caller.set(principal)
         if principal is None:

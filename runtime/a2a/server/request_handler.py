@@ -26,7 +26,7 @@ from a2a.utils.errors import (
 )
 
 from ...errors import SystemDraining
-from ...log import logger
+from ...log import loggers
 from ..tasks.asks import Say
 from ..tasks.checks import check_fields, check_history_length, check_message, check_page_size
 from ..tasks.listing import apply_history_length, list_tasks
@@ -62,7 +62,7 @@ def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any,
 def _hidden(name: str, error: Exception) -> A2AError:
     if isinstance(error, SystemDraining):
         return InternalError("the server is stopping")
-    logger.error("Agent2Agent: %s has failed.", name, exc_info=error)
+    loggers.a2a.error("Agent2Agent: %s has failed.", name, exc_info=error)
     return InternalError()
 
 

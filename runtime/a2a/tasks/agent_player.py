@@ -16,7 +16,7 @@ from a2a.utils.errors import A2AError
 from ...agent.options import OptionsLike
 from ...data.chat import Message
 from ...data.run_result import RunResult, RunStatus
-from ...log import logger
+from ...log import loggers
 from ..conversion import message_from_wire, metadata_from_wire, task_from_wire
 from ..data.message import A2AMessage
 from ..data.task import Task
@@ -131,7 +131,7 @@ class AgentPlayer:
             return End(pb.TASK_STATE_FAILED, error=result.error)
         if result.status is RunStatus.INTERRUPTED:
             if self._run is None or self._run.checkpoint_id is None:
-                logger.error("Task %s: its agent waits for an answer, and is kept nowhere. Give a2a_app a Runner with a store.", turn.log.task.id)
+                loggers.a2a.error("Task %s: its agent waits for an answer, and is kept nowhere. Give a2a_app a Runner with a store.", turn.log.task.id)
             state, message, pending = question(turn, result.interrupts, teller.asks_for)
             assert self._run is not None
             return End(state, message, checkpoint_id=self._run.checkpoint_id, pending=pending)

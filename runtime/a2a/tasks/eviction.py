@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...clock import sleep
 from ...durability.store_keys import session_key
-from ...log import logger
+from ...log import loggers
 from ...stores.writes import Remove, Write
 from .states import AT_REST
 
@@ -59,4 +59,4 @@ async def evict_again_and_again(service: TaskService, seconds: float, most: int)
                 service.ended = 0
                 await evict(service, seconds, most)
         except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
-            logger.exception("Tasks that are to be forgotten could not be removed.")
+            loggers.a2a.exception("Tasks that are to be forgotten could not be removed.")

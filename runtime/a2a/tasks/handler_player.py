@@ -15,7 +15,7 @@ from a2a.types import a2a_pb2 as pb
 
 from ...data.chat import Message, new_id
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 from ...maybe_await import maybe_await
 from ..conversion import artifact_to_wire, message_from_wire, message_to_wire, metadata_from_wire, part_to_wire, status_to_wire, task_from_wire
 from ..data.actions import ArtifactUpdate, AuthRequired, Reject, Reply, Status
@@ -178,7 +178,7 @@ class HandlerPlayer:
             try:
                 await writer.write(await maybe_await(cancel(self._request)))
             except Exception:  # noqa: BLE001 -- whatever a user's handler raises, the task ends
-                logger.exception("The cancel handler of task %s has failed.", turn.log.task.id)
+                loggers.a2a.exception("The cancel handler of task %s has failed.", turn.log.task.id)
         end = writer.end
         return end if end is not None and end.state is not None and end.reply is None else End(pb.TASK_STATE_CANCELED)
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ...clock import sleep
-from ...log import logger
+from ...log import loggers
 from .asks import Continue
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RunFinder:
         try:
             found = {run.id: run for run in await runner.recover(where=lambda unfinished: unfinished.id in asked)}
         except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
-            logger.exception("The runs of tasks that another process has left could not be found.")
+            loggers.a2a.exception("The runs of tasks that another process has left could not be found.")
         for run_id, answer in asked.items():
             if not answer.done():
                 answer.set_result(found.get(run_id))
@@ -65,5 +65,5 @@ async def look_for_lost_tasks(service: TaskService) -> None:
                 if not service.is_at_work(task_id):
                     service.tell(task_id, Continue())
         except Exception:  # noqa: BLE001 -- whatever a store raises, it is tried again
-            logger.exception("Tasks that another process has left could not be looked for.")
+            loggers.a2a.exception("Tasks that another process has left could not be looked for.")
         await sleep(_LOOK_SECONDS, service.system.clock)

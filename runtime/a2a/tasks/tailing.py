@@ -11,7 +11,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError
 
 from ...clock import sleep
-from ...log import logger
+from ...log import loggers
 
 if TYPE_CHECKING:
     from .service import TaskService
@@ -43,5 +43,5 @@ async def tail(service: TaskService, log: TaskLog, shows: Subscription) -> None:
                 break
         shows.end()
     except Exception:  # noqa: BLE001 -- whatever a store raises, the stream ends and says so
-        logger.exception("Task %s could not be followed.", log.task.id)
+        loggers.a2a.exception("Task %s could not be followed.", log.task.id)
         shows.end(InternalError())

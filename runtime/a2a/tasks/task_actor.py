@@ -17,7 +17,7 @@ from a2a.utils.errors import InternalError, TaskNotCancelableError, TaskNotFound
 
 from ...actor.actor import Actor
 from ...errors import ActorDeadError, SystemDraining, UsageError
-from ...log import logger
+from ...log import loggers
 from .asks import Cancel, Continue, End, Follow, Say, TurnOver
 from .turn import CANCEL_SECONDS, Turn
 
@@ -111,7 +111,7 @@ class TaskActor(Actor):
         if playing.cancelled():
             self._turn_left("the server is stopping; subscribe again later")
         elif (error := playing.exception()) is not None:
-            logger.error("The turn of task %s has failed.", self._task_id, exc_info=error)
+            loggers.a2a.error("The turn of task %s has failed.", self._task_id, exc_info=error)
             self._turn_left(None)
         with contextlib.suppress(ActorDeadError, SystemDraining, UsageError):  # where the system stops, there is nothing left to do
             self.actor_ref.tell(TurnOver())
@@ -166,7 +166,7 @@ class TaskActor(Actor):
     def _too_late(self, turn: Turn) -> None:
         """The agent has not stopped in time: it is cut off."""
         if self._turn is turn and self._playing is not None:
-            logger.error("Task %s was cancelled, and its agent has not stopped within %g s.", self._task_id, CANCEL_SECONDS)
+            loggers.a2a.error("Task %s was cancelled, and its agent has not stopped within %g s.", self._task_id, CANCEL_SECONDS)
             turn.give_up()
 
     def waiting(self) -> list[int]:

@@ -16,7 +16,7 @@ from ...data.chat import new_id
 from ...durability.lease import Lease
 from ...durability.leases import leases_of
 from ...errors import RunLost
-from ...log import logger
+from ...log import loggers
 from ...stores.writes import Put, Remove, Write
 from .asks import Continue, End, Say
 from .states import TERMINAL
@@ -98,7 +98,7 @@ class Turn:
             self._refuse(refused)
             return End()
         except Exception:  # noqa: BLE001 -- whatever a store raises, the client hears that it has failed
-            logger.exception("Task %s could not be begun.", self.log.task.id)
+            loggers.a2a.exception("Task %s could not be begun.", self.log.task.id)
             self._refuse(InternalError())
             return End()
         if self.is_canceled:
@@ -196,14 +196,14 @@ class Turn:
         if exposing is not None and not exposing.done():
             await asyncio.wait((exposing,))
         if exposing is not None and not exposing.cancelled() and exposing.exception() is not None:
-            logger.error("Task %s could not be stored.", self.log.task.id, exc_info=exposing.exception())
+            loggers.a2a.error("Task %s could not be stored.", self.log.task.id, exc_info=exposing.exception())
 
     async def _finish(self, end: End) -> End:
         """The task comes to rest."""
         await self._stop_timer()
         log, service = self.log, self.service
         if end.error is not None:
-            logger.error("Task %s: its agent has failed.", log.task.id, exc_info=end.error)
+            loggers.a2a.error("Task %s: its agent has failed.", log.task.id, exc_info=end.error)
         if end.reply is not None and not self.is_exposed:
             self._answer_plainly(end.reply)
             return end
@@ -225,7 +225,7 @@ class Turn:
         try:
             await self._change(update, last=True)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, the client hears that it has failed
-            logger.exception("Task %s has come to its rest, and that could not be stored.", log.task.id)
+            loggers.a2a.exception("Task %s has come to its rest, and that could not be stored.", log.task.id)
             self._refuse(InternalError())
             return End(error=error)
         service.ended += 1
@@ -387,7 +387,7 @@ class Turn:
 
     def _lost(self) -> None:
         """Another process may work on it by now: this one must not write any more."""
-        logger.warning("Task %s is not this process's any more.", self.log.task.id)
+        loggers.a2a.warning("Task %s is not this process's any more.", self.log.task.id)
         if self.player is not None:
             self.player.cancel()
         for shows in list(self._looked_on):

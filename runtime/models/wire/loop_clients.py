@@ -6,10 +6,11 @@ Owns: the clients that it has made, until their loops end. It must never touch o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Generic, Protocol, TypeVar
-from weakref import WeakKeyDictionary, ref
+from typing import Generic, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary, finalize, ref
 
 __all__ = ["Client", "LoopClients"]
 
@@ -25,25 +26,55 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
+class _Closing(Generic[C]):
+    """Closes a client, once. Whichever task comes second waits for the first."""
+
+    def __init__(self, client: C) -> None:
+        self._client = client
+        self._done: asyncio.Future[None] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._done is not None
+
+    async def close(self) -> None:
+        if self._done is not None:
+            await self._done
+            return
+        self._done = asyncio.get_running_loop().create_future()
+        try:
+            await _Uninterrupted(self._client.close())
+        finally:
+            self._done.set_result(None)
+
+
+class _Held(NamedTuple, Generic[C]):
+    """A client, and what closes it: its holder, or if the owner is collected, its loop."""
+
+    client: C
+    holder: AsyncGenerator[C, None]
+    when_collected: finalize[..., LoopClients[C]]
+
+
 class LoopClients(Generic[C]):
     """Makes a client when a loop first needs one.
 
-    Each is held by an asynchronous generator. That is what event loops close when they end (`loop.shutdown_asyncgens`, which `asyncio.run` calls), and what
-    they are handed when it is garbage-collected: either way the client is closed on its own loop.
+    Each is held by an asynchronous generator. That is what event loops close when they end (`loop.shutdown_asyncgens`, which `asyncio.run` calls): the client
+    is closed on its own loop. If this object is garbage-collected before, its clients are closed then, each by its loop.
     """
 
     __slots__ = ("__weakref__", "_held", "_lock", "_make")
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[C, None], C]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held[C]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def here(self) -> C | None:
         """The client of the running loop, if it has one."""
         with self._lock:
             held = self._held.get(asyncio.get_running_loop())
-        return None if held is None or held[1].is_closed() else held[1]
+        return None if held is None or held.client.is_closed() else held.client
 
     async def get(self) -> C:
         """The client of the running loop, which is made if there is none."""
@@ -51,13 +82,17 @@ class LoopClients(Generic[C]):
         if client is not None:
             return client
         loop = asyncio.get_running_loop()
-        holder = _holding(self._make(), loop, ref(self))
-        client = await anext(holder)  # does not suspend, so no other task of this loop comes in between
+        client = self._make()
+        closing = _Closing(client)
+        holder = _holding(client, closing, loop, ref(self))
+        await anext(holder)  # does not suspend, so no other task of this loop comes in between
         with self._lock:
             # A loop that was closed without an end to its generators would be kept by its own entry.
             for other in [other for other in self._held if other.is_closed()]:
-                del self._held[other]
-            self._held[loop] = (holder, client)
+                self._held.pop(other).when_collected.detach()
+            collected = finalize(self, _close_on_its_loop, loop, closing, holder)
+            collected.atexit = False
+            self._held[loop] = _Held(client, holder, collected)
         return client
 
     async def aclose(self) -> None:
@@ -65,23 +100,46 @@ class LoopClients(Generic[C]):
         with self._lock:
             held = self._held.pop(asyncio.get_running_loop(), None)
         if held is not None:
-            await held[0].aclose()
+            held.when_collected.detach()
+            await held.holder.aclose()
 
     def _forget(self, loop: asyncio.AbstractEventLoop, client: C) -> None:
         with self._lock:
             held = self._held.get(loop)
-            if held is not None and held[1] is client:
-                del self._held[loop]
+            if held is not None and held.client is client:
+                self._held.pop(loop).when_collected.detach()
 
 
-async def _holding(client: C, loop: asyncio.AbstractEventLoop, owner: ref[LoopClients[C]]) -> AsyncGenerator[C, None]:
+async def _holding(client: C, closing: _Closing[C], loop: asyncio.AbstractEventLoop, owner: ref[LoopClients[C]]) -> AsyncGenerator[C, None]:
     try:
         yield client
     finally:
         clients = owner()
         if clients is not None:
             clients._forget(loop, client)
-        await _Uninterrupted(client.close())
+        await closing.close()
+
+
+def _close_on_its_loop(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]) -> None:
+    """Have a loop close what is not used any more. From any thread."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and its connections with it
+        loop.call_soon_threadsafe(_close_soon, loop, closing, holder)
+
+
+def _close_soon(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]) -> None:
+    """Close it in a task. A loop that ends may cancel that before it has begun: the holder has to be there until that loop closes its generators."""
+
+    async def close() -> None:
+        if not closing.has_begun:
+            await closing.close()
+
+    def again(task: asyncio.Task[None]) -> None:
+        if not closing.has_begun and not loop.is_closed():
+            _close_soon(loop, closing, holder)
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            loop.call_exception_handler({"message": "a client that is not used any more could not be closed", "exception": error, "task": task})
+
+    loop.create_task(close()).add_done_callback(again)
 
 
 class _Uninterrupted:

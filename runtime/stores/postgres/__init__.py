@@ -6,6 +6,7 @@
     arrays      how lists stand on the line
     batch       many operations as one message
     errors      what its errors mean
+    listening   how it is noticed that another process has written
     store       the store itself, and its connection
 
 It must never hold rows for longer than a message takes.

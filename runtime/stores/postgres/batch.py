@@ -97,6 +97,10 @@ class Batch:
         of_operations = (self.kinds, self.keys, self.owners, self.formers, self.epochs, self.spans, self.endings, self.lasts)
         return *of_operations, self.w_kinds, self.w_keys, self.w_values, self.w_afters, self.w_spans, self.w_lasts, self.w_records
 
+    def written(self) -> Blobs:
+        """The keys of which somebody may want to hear."""
+        return Blobs({key for kind, key in zip(self.w_kinds, self.w_keys, strict=True) if kind in {"append", "put", "remove"}})
+
     def answer(self, row: Sequence[Any]) -> None:
         """Set the result of each operation, or what it was refused for."""
         for operation, word, one, two, name in zip(self._operations, *row, strict=True):

@@ -16,8 +16,10 @@ from ...errors import StoreError, UsageError
 from ..arguments import time_to_live
 from ..store_thread import Operation, Trouble
 from ..threaded_store import DrivenStore
+from ..watching import Watchers
 from .batch import Batch
 from .errors import Newer, concerns, is_lock_timeout, said_of
+from .listening import Notifications, see_to_watched
 from .tables import VERSION, Statements
 
 if TYPE_CHECKING:
@@ -78,6 +80,10 @@ class PostgresStore(DrivenStore):
     def _make_backend(self) -> _Database:
         return _Database(repr(self), self._dsn, Statements(self._schema, self._prefix, self._ttl), death_proof=self._death_proof)
 
+    def _make_source(self, watchers: Watchers) -> Notifications:
+        dsn = self._dsn
+        return Notifications(watchers, lambda: _connect(dsn), Statements(self._schema, self._prefix, self._ttl))
+
 
 class _Database:
     """The backend: one connection, made when it is first needed, and again when it was lost."""
@@ -92,6 +98,7 @@ class _Database:
         self._connection: Connection[TupleRow] | None = None
         self._death_proof = death_proof
         self._provable = death_proof  # on this connection
+        self._tells = False  # whether this connection can tell those who watch
         # The owners of this process, each with a lock that the server lets go with the connection.
         self._owners: set[bytes] = set()
         self._hurry_until = -math.inf
@@ -138,10 +145,13 @@ class _Database:
         sent = Batch(batch)
         # While something is locked for long, nothing else waits for it.
         wait = _HURRIED_WAIT if time.monotonic() < self._hurry_until else None
-        values = (self._writer, number, self._statements.ttl, self._provable, wait, *sent.arguments())
-        row = connection.cursor(binary=True).execute(self._statements.sql["perform"], values).fetchone()
+        values: tuple[object, ...] = (self._writer, number, self._statements.ttl, self._provable, wait, *sent.arguments())
+        statement = "perform"
+        if self._tells:
+            statement, values = "perform_and_tell", (sent.written(), *values)
+        row = connection.cursor(binary=True).execute(self._statements.sql[statement], values).fetchone()
         assert row is not None
-        sent.answer(row)
+        sent.answer(row[:4])
         self._owners.difference_update(operation.key for operation in batch if operation.name == "revoke" or operation.result is False)
 
     def _ask(self, connection: Connection[TupleRow], reading: Sequence[Operation]) -> list[list[TupleRow]]:
@@ -169,10 +179,7 @@ class _Database:
     def _open(self) -> Connection[TupleRow]:
         if self._connection is None or self._connection.closed:
             self._drop()
-            import psycopg  # noqa: PLC0415 -- an extra, which only who uses it needs
-
-            given = psycopg.conninfo.conninfo_to_dict(self._dsn)
-            connection = psycopg.connect(psycopg.conninfo.make_conninfo("", **(_SILENCE | given)), autocommit=True)
+            connection = _connect(self._dsn)
             try:
                 self._prepare(connection)
             except BaseException:
@@ -207,6 +214,7 @@ class _Database:
                 (names, values),
             )
         self._see_to_tables(connection)
+        self._tells = see_to_watched(connection, self._statements)
         if self._owners and self._provable:
             connection.execute(self._statements.sql["prove"], (list(self._owners),))
 
@@ -234,6 +242,13 @@ class _Database:
             return None
         row = connection.execute(self._statements.sql["version"], ()).fetchone()
         return 0 if row is None else row[0]
+
+
+def _connect(dsn: str) -> Connection[TupleRow]:
+    import psycopg  # noqa: PLC0415 -- an extra, which only who uses it needs
+
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    return psycopg.connect(psycopg.conninfo.make_conninfo("", **(_SILENCE | given)), autocommit=True)
 
 
 def _is_idle(connection: Connection[TupleRow]) -> bool:

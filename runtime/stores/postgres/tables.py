@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .entries import ENTRY, ENTRY_FUNCTIONS, ENTRY_TABLES, LISTING_NAMES, entries_arguments
 from .functions import FUNCTIONS
+from .listening import LISTENING
 
 if TYPE_CHECKING:
     from psycopg.rows import TupleRow
@@ -33,7 +34,7 @@ _PARTS: Final = {
 
 _NAMES: Final = (
     *("entries", "records", "owners", "claims", "epochs", "former_leases", "leases", "writers", "version"),
-    *("prove", "lives", "look", "write", "take", "own", "perform", "prune"),
+    *("watched", "prove", "lives", "look", "write", "take", "own", "perform", "prune"),
     *("entries_by_end", *LISTING_NAMES),
 )
 
@@ -94,6 +95,7 @@ _SQL: Final = {
     "prune": "SELECT * FROM {prune}(%s::bigint, %s::float8, %s::integer)",
     "prove": "SELECT {prove}(%s::bytea[])",
     **ENTRY,
+    **LISTENING,
     "end": "DELETE FROM {writers} WHERE id = %s",
     # Reading a table makes the session hear of what others have made since its transaction began; looking for a name alone does not.
     "find": "SELECT to_regclass(%s) IS NOT NULL FROM (SELECT FROM pg_class LIMIT 1) AS heard",
@@ -117,6 +119,7 @@ class Statements:
         self.upgrades = [[text.format(**parts).encode() for text in texts] for texts in (_FROM_1_TO_2, _FROM_2_TO_3)]
         """To version 2, and from there on."""
         self.version_table = names["version"].replace("%%", "%")
+        self.watched_table = names["watched"].replace("%%", "%")
         self.ttl = ttl
 
     def of(self, operation: Operation) -> tuple[bytes, tuple[object, ...]]:

@@ -7,7 +7,7 @@ server's clock.
 `o:` is there as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the oldest first. `c:` is a claim: its owner, its epoch, how often
 it was taken; `claims` has the keys of all. `epoch` is the last one that was given. What begins with `r` is the list of
 runs, as `entries.py` says it. `w:` has what each writer's last batch was answered, so that a batch whose
-answer was lost is not done twice.
+answer was lost is not done twice. `n:` is the channel on which it is published that a key was written.
 
 Owns: how values, journals, owners and claims are written. It knows nothing of the client.
 """
@@ -41,7 +41,11 @@ local function alive(owner)
   return living[owner]
 end
 
+-- For whoever watches it, if there is one. Where the user may not publish, it is looked for again and again.
+local function tell(key) redis.pcall('PUBLISH', root .. 'n:' .. key, '') end
+
 local function forget(key)
+  tell(key)
   redis.call('UNLINK', root .. 'v:' .. key, root .. 'j:' .. key)
   redis.call('ZREM', root .. 'keys', key)
   redis.call('ZREM', root .. 'times', key)
@@ -136,6 +140,7 @@ end
 # the others. So an operation is written as a whole or not at all, if nothing of it can fail for other reasons: what could was looked at before.
 _WRITES: Final = """
 local function written(key, ms, listed)
+  tell(key)
   if not listed then redis.call('ZADD', root .. 'keys', 0, key) end
   redis.call('ZADD', root .. 'times', now, key)
   local value, journal = root .. 'v:' .. key, root .. 'j:' .. key

@@ -15,8 +15,10 @@ from ...errors import StoreError, UsageError
 from ..arguments import time_to_live
 from ..store_thread import Operation, Trouble
 from ..threaded_store import DrivenStore, EncodedEntry, EncodedQuery
+from ..watching import Watchers
 from .entries import FIND_ENTRY, LIST_ENTRIES, PRUNE_ENTRIES
 from .layout import Newer, prepare
+from .listening import Subscriptions
 from .scripts import BATCH
 from .searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
 from .wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
@@ -111,6 +113,10 @@ class RedisStore(DrivenStore):
 
     def _make_backend(self) -> _Server:
         return _Server(repr(self), self._url, self._prefix.encode("utf-8", "surrogatepass"), self._ttl)
+
+    def _make_source(self, watchers: Watchers) -> Subscriptions:
+        url = self._url
+        return Subscriptions(watchers, lambda: _client(url), self._prefix.encode("utf-8", "surrogatepass") + b"\0")
 
 
 class _Server:

@@ -8,6 +8,7 @@
     tables      what is written and read
     owners      by whom: owners, claims, and what is refused
     files       what is beside it: permissions, and the proof that a process lives
+    listening   how it is noticed that another process has written
     store       the store itself, and its connection
 
 It must never judge an owner by the time on the wall.

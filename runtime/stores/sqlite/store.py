@@ -16,8 +16,11 @@ from ...errors import StoreError, UsageError, WriteRefused
 from ..arguments import span, time_to_live
 from ..store_thread import WRITES, Operation, Trouble
 from ..threaded_store import DrivenStore
+from ..watching import Watch as KeyWatch
+from ..watching import Watchers
 from .entries import Entries
 from .files import Proofs, Replaced, Watch, make_file
+from .listening import FileLooks
 from .owners import NeedsToWrite, Owners
 from .schema import Foreign, Newer, look, prepare
 from .state import MachineTime, State
@@ -98,6 +101,14 @@ class SQLiteStore(DrivenStore):
             msg = "SQLiteStore(':memory:') is in the memory of the process that this one was forked from. Give both the path of a file, or make one here."
             raise UsageError(msg)
         return _Backend(repr(self), self._path, self._ttl, self._busy_timeout, self._mode, self._machine())
+
+    def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> KeyWatch:
+        if self._path == _IN_MEMORY:  # there is no file to look at
+            return Watchers().add([key.encode("utf-8", "surrogatepass") for key in keys], changed)
+        return super().watch(keys, changed)
+
+    def _make_source(self, watchers: Watchers) -> FileLooks:
+        return FileLooks(watchers, os.path.realpath(self._path), self._busy_timeout)
 
 
 class _Backend:

@@ -113,7 +113,6 @@ def test_the_default_store_keeps_runs_of_programs_that_know_of_none():
 @pytest.mark.parametrize(
     ("what", "make"),
     [
-        ("RealtimeRunner", lambda: __import__("understudy.actors.agents_sdk.realtime", fromlist=["x"]).RealtimeRunner()),
         ("MCPServerStdio", lambda: __import__("understudy.actors.agents_sdk.mcp", fromlist=["x"]).MCPServerStdio({})),
         ("ResponsesWebSocketSession", lambda: sdk.ResponsesWebSocketSession()),
         ("websocket", lambda: sdk.set_default_openai_responses_transport("websocket")),

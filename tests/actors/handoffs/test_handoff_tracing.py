@@ -35,6 +35,7 @@ def spans(monkeypatch):
             span.status.description,
         )
         for span in exporter.get_finished_spans()
+        if span.name in ("handoff", "mine")
     ]
     provider.shutdown()
 
@@ -69,11 +70,11 @@ def test_it_is_open_around_the_callback_and_the_filter_and_closed_before_the_tar
         await Runner(chat("A", go("B"), handoffs=[handoff(chat("B", b_says), on_handoff=on_handoff, input_filter=input_filter)])).query("q")
         assert seen[0] is seen[1]
         assert (seen[0].name, seen[2] is seen[0], trace.get_current_span() is before) == ("handoff", False, True)
-        assert not seen[2].get_span_context().is_valid
+        assert seen[2].name == "chat ScriptedModel"
         # What runs on the same loop afterwards is not within it.
         again = chat("A", lambda request: seen.append(trace.get_current_span()) or "hello")
         await Runner(again).query("q")
-        assert not seen[-1].get_span_context().is_valid
+        assert seen[-1].name == "chat ScriptedModel"
 
     run(story())
     assert caplog.records == [], "whoever opens a span closes it where it was opened"

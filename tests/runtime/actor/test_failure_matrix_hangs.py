@@ -113,7 +113,7 @@ def test_g05_whatever_hangs_leaving_ends_and_everybody_is_answered(run, gate, er
                 asked.append(ref.ask("queued", block=False))
         await asyncio.wait_for(system.stop(), 10)
         assert not ref.is_alive()
-        await asyncio.wait_for(stopped, 1)
+        await asyncio.wait_for(stopped, 10)
         for reply in asked:
             with pytest.raises(ActorDeadError):
                 await asyncio.wait_for(ended(reply), 1)

@@ -207,8 +207,9 @@ def test_an_exception_that_nobody_asked_for_fails_the_actor(story, events):
 
 
 def test_messages_left_when_an_actor_stops_are_answered_with_an_error(story, events):
-    ref, gate = story.start(events), threading.Event()
-    ref.tell(lambda actor: gate.wait(10))
+    ref, entered, gate = story.start(events), threading.Event(), threading.Event()
+    ref.tell(lambda actor: [entered.set(), gate.wait(10)])
+    assert entered.wait(5)  # a stop overtakes what has not begun
     left = ref.ask("left", block=False)
     stopped = [ref.stop(block=False) for _ in range(2)]
     late = ref.ask("late", block=False)

@@ -94,7 +94,7 @@ def test_one_that_raises_is_logged_and_the_others_are_called(add, caplog):
     result = Runner(agent_of("x"), hooks=Noting(log, "run")).query("go").result()
     assert result.final_output == "x"
     assert log == ["global: go", "run: go", "global: completed", "run: completed"]
-    logged = [record.getMessage() for record in caplog.records if record.name == "understudy"]
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("understudy.")]
     assert len(logged) == 6
     assert all("Failing.on_" in message for message in logged)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.doubles.held_stores import PATIENCE
 from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, Message, Runner, SQLiteStore
+from understudy.runtime import ActorSystem, Message, Runner, SQLiteStore, StoreError
 
 
 class Instant:
@@ -46,3 +46,23 @@ def test_what_a_file_grants_to_a_run_that_is_given_up_meanwhile_is_given_back(ru
             assert (await runner.query("And once more?")).final_output == "It is three."
 
     run(main())
+
+
+def test_what_was_never_granted_leaves_nothing_to_be_claimed(run, tmp_path, monkeypatch):
+    path, claim = tmp_path / "runs.db", SQLiteStore.claim
+
+    async def broken(self, *arguments, **options):
+        monkeypatch.setattr(SQLiteStore, "claim", claim)
+        raise ConnectionError("the line is broken")
+
+    async def main():
+        async with SQLiteStore(path) as store, ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="a", model=Instant()), store=store, durability="step", keep="unfinished", system=system)
+            monkeypatch.setattr(SQLiteStore, "claim", broken)
+            with pytest.raises(StoreError, match="the line is broken"):
+                await runner.query("What is one and two?")
+            assert await store.keys() == []
+
+    run(main())
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT key FROM claims").fetchall() == []

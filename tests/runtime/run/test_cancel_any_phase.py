@@ -24,7 +24,7 @@ async def end_of(one):
     async def wait():
         return await one
 
-    return await asyncio.wait_for(wait(), 3)
+    return await asyncio.wait_for(wait(), 15)
 
 
 @pytest.mark.parametrize("turns", range(9))

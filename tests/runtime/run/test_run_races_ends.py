@@ -305,11 +305,13 @@ def test_exceptions_that_misbehave_are_their_agents_failure_and_nobody_elses(run
 
     restart = Restart(max_restarts=1, backoff=Backoff(initial=0))
     agents = [Plays("w", crashes(Wordless())), Plays("e", crashes(Empty()), on_failure=restart), Plays("q", quick)]
-    logging.getLogger("understudy").disabled = True  # it would have to write down what cannot be written
+    logging.getLogger("understudy").propagate = False
+    logging.getLogger("understudy").addHandler(silent := logging.NullHandler())  # it would have to write down what cannot be written
     try:
         result = run(ended(Runner(Parallel(name="p", sub_agents=agents))))
     finally:
-        logging.getLogger("understudy").disabled = False
+        logging.getLogger("understudy").removeHandler(silent)
+        logging.getLogger("understudy").propagate = True
     assert texts(event for event in result.events if event.agent_name == "q") == ["0", "1", "2", "3", "4"]
     failures = Counter((event.agent_name, type(event.error).__name__) for event in result.events if event.error is not None)
     assert failures == {("w", "AgentError"): 1, ("e", "Empty"): 1}

@@ -152,7 +152,7 @@ def test_a_schema_is_used_if_it_is_there(run, sql, store_of, namespaces):
         await store.set("key", b"v")
         assert await store.get("key") == b"v"
         assert {table for (table,) in sql("SELECT tablename FROM pg_tables WHERE schemaname = %s", name)} == {
-            f'p%s"{{y}}_{table}' for table in ("entries", "records", "owners", "claims", "former_leases", "writers", "version", "runs", "run_labels")
+            f'p%s"{{y}}_{table}' for table in ("entries", "watched", "records", "owners", "claims", "former_leases", "writers", "version", "runs", "run_labels")
         }
 
     run(main())

@@ -101,7 +101,7 @@ def test_g02_whoever_requested_of_a_thread_that_does_not_come_back_is_answered_w
             await gate.reached()
         try:
             with pytest.raises(ActorDeadError):
-                await asyncio.wait_for(request, 2)
+                await asyncio.wait_for(request, 10)
         finally:
             gate.open()
 
@@ -126,7 +126,7 @@ def test_g02_whoever_asked_a_handler_that_ignores_its_cancellation_is_answered_w
             handler = ref._cell.task
         try:
             with pytest.raises(ActorDeadError):
-                await asyncio.wait_for(request, 2)
+                await asyncio.wait_for(request, 10)
         finally:
             gate.open()
             await asyncio.wait([handler])
@@ -243,7 +243,7 @@ def test_g02_a_task_on_another_loop_that_waits_for_a_reply_is_released_when_the_
         request = asyncio.create_task(ref.request("requested"))
         await asyncio.sleep(0)
         forgotten.loop.close()
-        return (await asyncio.gather(asyncio.wait_for(request, 2), return_exceptions=True))[0]
+        return (await asyncio.gather(asyncio.wait_for(request, 10), return_exceptions=True))[0]
 
     result = from_a_thread(lambda: asyncio.run(main()))
     assert isinstance(result, ActorDeadError | UsageError), repr(result)
@@ -253,7 +253,7 @@ def test_g02_a_request_on_another_loop_after_the_loop_was_closed_ends(forgotten)
     [ref] = forgotten(held(Actor))
     from_a_thread(lambda: ref.tell("before"))
     forgotten.loop.close()
-    result = from_a_thread(lambda: asyncio.run(asyncio.wait_for(ref.request("after"), 2)))
+    result = from_a_thread(lambda: asyncio.run(asyncio.wait_for(ref.request("after"), 10)))
     assert isinstance(result, ActorDeadError | UsageError), repr(result)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import tracemalloc
 import weakref
 from itertools import pairwise
@@ -11,6 +10,7 @@ import pytest
 
 from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, HandlerCancelled, Restart, Stop, Terminated, ThreadActor
 from understudy.runtime.actor.cell import Cell
+from understudy.runtime.log import loggers
 
 AT_ONCE = Restart(max_restarts=10**6, backoff=Backoff(initial=0))
 
@@ -63,7 +63,8 @@ def of(kind, mixin):
 @pytest.fixture
 def no_gc(monkeypatch):
     """Without the garbage collector; and without a log, which keeps errors, and with them the frames that they went through."""
-    monkeypatch.setattr(logging.getLogger("understudy"), "disabled", True)
+    for logger in loggers:
+        monkeypatch.setattr(logger, "disabled", True)
     gc.collect()
     gc.disable()
     yield

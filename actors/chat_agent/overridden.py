@@ -1,0 +1,36 @@
+"""An agent as a test has it: with other models and tools.
+
+Owns: the copy. It must never change the agent itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..tools.tool import Tool, tool
+from .setup import Setup
+
+if TYPE_CHECKING:
+    from ...runtime.agent.override import Override
+    from ...runtime.agent.tree import Node
+    from .chat_model_agent import ChatModelAgent
+
+__all__ = ["overridden", "replaced"]
+
+
+def overridden(agent: ChatModelAgent, node: Node, override: Override) -> tuple[ChatModelAgent, Setup]:
+    """The agent in that place, and what it shows its model there: the same for all runs of one block."""
+    made: tuple[Node, ChatModelAgent, Setup] | None = override.made.get(id(node))
+    if made is None:
+        twin = agent.overridden_twin(override.model_of(agent.name), dict(override.tools))
+        made = override.made[id(node)] = (node, twin, Setup(twin, node))  # with the node, so that its id is nobody else's meanwhile
+    return made[1:]
+
+
+def replaced(tools: tuple[Tool, ...], others: dict[str, object]) -> tuple[Tool, ...]:
+    """These tools, some by others of the same name."""
+    return tuple(_as_tool(one.name, others[one.name]) if one.name in others else one for one in tools)
+
+
+def _as_tool(name: str, given: object) -> Tool:
+    return given if isinstance(given, Tool) else tool(name=name)(given)  # type: ignore[call-overload, no-any-return] -- it was seen to be one that is called

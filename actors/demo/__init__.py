@@ -1,0 +1,7 @@
+"""The demo of `understudy demo`: agents with scripted replies that plan a trip, in processes of which one is killed in the middle.
+
+    trip    the agents
+    worker  one process: it begins the run, continues it, or answers what it waits for
+
+It must never need a key or the network, nor be imported by anything else: the command starts it.
+"""

@@ -1,0 +1,104 @@
+"""One tool of an MCP server.
+
+Owns: its call: how far it has come is shown, a question of the server interrupts the run, and a call that is cancelled is cancelled there. It must never let a
+consumer that is slow hold the connection, which others share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from ...runtime.data.events import AgentEvent
+from ..tools.tool import Approval, Tool
+from ..tools.tool_context import ToolContext, call_door_of
+from .content import returned
+
+if TYPE_CHECKING:
+    from ...runtime.mcp.connection import Connection, Elicitation
+
+__all__ = ["McpTool"]
+
+_BETWEEN: Final = 0.1
+"""Seconds between two words of how far a call is: each one is an event, which is kept."""
+_LONGEST_WORD: Final = 500
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class McpTool(Tool):
+    """A tool whose calls a server does."""
+
+    def __init__(self, connection: Connection, given: Any, needs_approval: Approval, timeout: float | None) -> None:
+        own = self.__dict__
+        own["_connection"], own["_given_name"] = connection, given.name
+        super().__init__(
+            name=_NOT_IN_A_NAME.sub("_", given.name)[:64],
+            description=given.description or given.title or "",
+            parameters=dict(given.input_schema),
+            call=self._play,
+            strict=False,  # what may be left out there must not be null here
+            needs_approval=needs_approval,
+            timeout=timeout,
+        )
+
+    async def _play(self, context: ToolContext, arguments: dict[str, Any]) -> object:
+        name: str = self.__dict__["_given_name"]
+        call = _Call(context)
+        task = asyncio.get_running_loop().create_task(self.__dict__["_connection"].call(name, arguments, call.progress, call.asked))
+        try:
+            while not task.done():
+                await call.something_or(task)
+                await call.show()
+                call.answer()  # interrupts the run, if there is no answer yet
+            return returned(self.name, task.result())
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+            if not task.cancelled():
+                task.exception()
+
+
+class _Call:
+    """What the server says while it does one call."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._news = asyncio.Event()
+        self._progress: dict[str, Any] | None = None  # the last one: what comes faster than it can be shown is left out
+        self._next = 0.0
+        self._question: tuple[Elicitation, asyncio.Future[Any]] | None = None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._progress = {"progress": progress, "total": total, "message": None if message is None else message[:_LONGEST_WORD]}
+        self._news.set()
+
+    async def asked(self, elicitation: Elicitation) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._question = (elicitation, answer)
+        self._news.set()
+        return await answer
+
+    async def something_or(self, task: asyncio.Task[Any]) -> None:
+        news = asyncio.ensure_future(self._news.wait())
+        try:
+            await asyncio.wait((task, news), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            news.cancel()
+        self._news.clear()
+
+    async def show(self) -> None:
+        agent = call_door_of(self._context).agent
+        if self._progress is not None and agent.clock.monotonic() >= self._next:
+            said, self._progress = self._progress, None
+            self._next = agent.clock.monotonic() + _BETWEEN
+            await agent.emit(AgentEvent.of(None, None, said))
+
+    def answer(self) -> None:
+        asked, self._question = self._question, None
+        if asked is not None:
+            elicitation, answer = asked
+            info = {"message": elicitation.message, "schema": elicitation.schema, "url": elicitation.url}
+            said = self._context.interrupt({name: value for name, value in info.items() if value is not None})
+            if not answer.done():
+                answer.set_result(said)

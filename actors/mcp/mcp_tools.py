@@ -1,0 +1,150 @@
+"""The tools of an MCP server, for an agent.
+
+Owns: which of them the agent is given, and where the connection lives: in an `async with` of the user's, or in the system in which the agent plays. It must
+never keep anything of a run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from ...runtime.actor.actor import Actor
+from ...runtime.errors import UsageError
+from ...runtime.mcp.connection import Connection, McpServer
+from ..tools.tool import Approval, Tool
+from ..tools.toolset import Toolset
+from .mcp_tool import McpTool
+
+if TYPE_CHECKING:
+    from ...runtime.actor.host import Host
+    from ...runtime.system.system import ActorSystem
+
+__all__ = ["McpTools"]
+
+
+class McpTools(Toolset):
+    """The tools of an MCP server: `tools=[McpTools(command=["npx", "server"])]`, or `McpTools(url="https://host/mcp", headers={...})`.
+
+    The system in which the agent plays has one connection for all its runs; it is opened when the first one needs it, and again when it was lost. Within
+    `async with McpTools(...) as tools:` it is this block's instead, and what is wrong with the server is said at once. `tools` are the names of those that the
+    agent is given, or a function of a name; `needs_approval` is for all of them (`True`), for some names, or a function of context and arguments. A call may
+    take `timeout` seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        command: Sequence[str] | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        tools: Collection[str] | Callable[[str], bool] | None = None,
+        needs_approval: Approval | Collection[str] = False,
+        timeout: float | None = 300.0,
+        connect_timeout: float = 30.0,
+    ) -> None:
+        if (command is None) == (url is None):
+            msg = "McpTools: give either command=, which is started here, or url=, and not both."
+            raise UsageError(msg)
+        if command is not None and (isinstance(command, str) or not command or not all(isinstance(word, str) for word in command)):
+            msg = f"McpTools(command={command!r}): give a list: the program and its arguments, such as ['python', 'server.py']."
+            raise UsageError(msg)
+        if url is not None and (not isinstance(url, str) or not url.startswith(("http://", "https://"))):
+            msg = f"McpTools(url={url!r}): give the URL of a server that speaks streamable HTTP, such as 'http://localhost:8000/mcp'."
+            raise UsageError(msg)
+        if command is not None and headers:
+            msg = "McpTools(headers=...): they are for a server at a url; one that is started by a command is given env=."
+            raise UsageError(msg)
+        if isinstance(tools, str):
+            msg = f"McpTools(tools={tools!r}): give a list of names, or a function of a name."
+            raise UsageError(msg)
+        for name, seconds in (("timeout", timeout), ("connect_timeout", connect_timeout)):
+            if seconds is not None and not seconds > 0:
+                msg = f"McpTools({name}={seconds!r}): give seconds, more than 0."
+                raise UsageError(msg)
+        where = None if cwd is None else os.fspath(cwd)
+        self._server = McpServer(tuple(command or ()), env, where, url, dict(headers or {}), connect_timeout, timeout)
+        self._filter = tools
+        self._approval = needs_approval
+        self._timeout = timeout
+        self.asks_approval = bool(needs_approval)
+        self._own: _Tools | None = None  # within `async with`
+
+    def __repr__(self) -> str:
+        return f"<McpTools of {self._server}>"
+
+    async def __aenter__(self) -> Self:
+        if self._own is not None:
+            msg = f"{self!r} is entered already."
+            raise UsageError(msg)
+        self._own = _Tools(self)
+        try:
+            await self._own.now()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            await own.connection.aclose()
+
+    async def tools_in(self, system: Host) -> Sequence[Tool]:
+        return await (self._own or self._of(system)).now()
+
+    def _of(self, system: Host) -> _Tools:
+        known = cast("dict[McpTools, _Tools]", system.belongings.setdefault(McpTools, {}))
+        found = known.get(self)
+        if found is None:
+            found = known[self] = _Tools(self)
+            cast("ActorSystem", system).spawn(_Keeper, found.connection, lambda: known.pop(self, None))
+        return found
+
+    def made(self, connection: Connection, given: Sequence[Any]) -> tuple[Tool, ...]:
+        """The tools that the agent is given, of those that the server offers."""
+        names = {one.name for one in given}
+        wanted = self._filter
+        if wanted is not None and not callable(wanted) and (missing := sorted(set(wanted) - names)):
+            msg = f"{self._server} has no tool {missing[0]!r}. Its tools: {', '.join(sorted(names)) or 'none'}."
+            raise UsageError(msg)
+        chosen = [one for one in given if wanted is None or (wanted(one.name) if callable(wanted) else one.name in wanted)]
+        return tuple(McpTool(connection, one, self._approval_of(one.name), self._timeout) for one in chosen)
+
+    def _approval_of(self, name: str) -> Approval:
+        approval = self._approval
+        return approval if isinstance(approval, bool) or callable(approval) else name in approval
+
+
+class _Tools:
+    """The connection of one system, and the tools that were made of its list."""
+
+    def __init__(self, of: McpTools) -> None:
+        self._of = of
+        self.connection = Connection(of._server)
+        self._listed: tuple[Any, ...] | None = None
+        self._made: tuple[Tool, ...] = ()
+
+    async def now(self) -> tuple[Tool, ...]:
+        listed = await self.connection.tools()
+        if listed is not self._listed:
+            self._made = self._of.made(self.connection, listed)
+            self._listed = listed
+        return self._made
+
+
+class _Keeper(Actor):
+    """Lives as long as its system, and closes the connection when that is left."""
+
+    def __init__(self, connection: Connection, forget: Callable[[], object]) -> None:
+        super().__init__()
+        self._connection = connection
+        self._forget = forget
+
+    async def on_stop(self) -> None:
+        self._forget()
+        await self._connection.aclose()

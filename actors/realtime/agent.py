@@ -1,0 +1,133 @@
+"""An agent that listens and speaks.
+
+Owns: `RealtimeAgent`, its definition. It must never be run by a `Runner`, nor hold anything of a session: any number of sessions use one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from types import GenericAlias
+from typing import Any, ClassVar, TypeAlias
+
+from ...runtime.agent.context import AgentContext
+from ...runtime.agent.hooks import AgentHooks, RunHooks
+from ...runtime.agent.run_context import RunContext
+from ...runtime.data.agent_input import AgentInput
+from ...runtime.data.events import AgentEvent
+from ...runtime.errors import UsageError
+from ...runtime.maybe_await import maybe_await
+from ..agent import Agent
+from ..guardrail import InputGuardrail, OutputGuardrail
+from ..handoffs.handoff import Handoff
+from ..tools.tool import Tool
+from ..tools.tool import tool as make_tool
+
+__all__ = ["RealtimeAgent", "RealtimeAgentHooks", "RealtimeRunHooks"]
+
+RealtimeAgentHooks: TypeAlias = AgentHooks
+RealtimeRunHooks: TypeAlias = RunHooks
+Instructions: TypeAlias = "str | Callable[[RunContext, RealtimeAgent], Any] | None"
+
+
+class RealtimeAgent(Agent):
+    """An agent that listens and speaks. `RealtimeRunner(agent)` opens sessions of it.
+
+    `tools` and `handoffs` are lists and may be set later, so that agents can hand over in circles: a session takes what they hold when the agent takes over.
+    """
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
+    def __init__(
+        self,
+        name: str,
+        instructions: Instructions = None,
+        *,
+        handoff_description: str | None = None,
+        prompt: Any = None,
+        tools: list[Any] | None = None,
+        handoffs: list[RealtimeAgent | Handoff] | None = None,
+        input_guardrails: list[Any] | None = None,
+        output_guardrails: list[Any] | None = None,
+        hooks: AgentHooks | None = None,
+        voice: Any = None,
+        mcp_servers: list[Any] | None = None,
+        mcp_config: Any = None,
+    ) -> None:
+        if not isinstance(name, str):
+            msg = f"RealtimeAgent name must be a string, got {type(name).__name__}"
+            raise TypeError(msg)
+        lists = {"tools": tools, "handoffs": handoffs, "input_guardrails": input_guardrails, "output_guardrails": output_guardrails}
+        for key, value in lists.items():
+            if value is not None and not isinstance(value, list | tuple):
+                msg = f"RealtimeAgent {key} must be a list, got {type(value).__name__}"
+                raise TypeError(msg)
+        if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
+            msg = f"RealtimeAgent instructions must be a string, callable, or None, got {type(instructions).__name__}"
+            raise TypeError(msg)
+        if mcp_servers:
+            msg = f"agent {name!r}: mcp_servers are not there for agents that speak. Give their tools as tools=[...]."
+            raise UsageError(msg, agent=name)
+        super().__init__(name=name, description=handoff_description or "", hooks=hooks)
+        self.instructions = instructions
+        self.handoff_description = handoff_description
+        self.prompt = prompt
+        self.tools: list[Any] = list(tools or ())
+        self.handoffs: list[RealtimeAgent | Handoff] = list(handoffs or ())
+        self.input_guardrails: list[Any] = list(input_guardrails or ())
+        self.output_guardrails: list[Any] = list(output_guardrails or ())
+        self.voice = voice
+        self.mcp_servers: list[Any] = []
+        self.mcp_config = mcp_config
+
+    def clone(self, **changes: Any) -> RealtimeAgent:
+        """A copy with these changes."""
+        known = [one for one in inspect.signature(RealtimeAgent.__init__).parameters if one != "self"]
+        given = {name: getattr(self, name) for name in known}
+        for name in changes:
+            if name not in given:
+                msg = f"RealtimeAgent.clone() got an unexpected keyword argument {name!r}"
+                raise TypeError(msg)
+        return type(self)(**{**given, **changes})
+
+    async def get_system_prompt(self, context: RunContext) -> str | None:
+        """Its instructions, in this session."""
+        if not callable(self.instructions):
+            return self.instructions
+        text = await maybe_await(self.instructions(context, self))
+        if text is not None and not isinstance(text, str):
+            msg = f"agent {self.name!r}: its instructions came to {type(text).__name__}, and have to be text."
+            raise UsageError(msg, agent=self.name)
+        return text
+
+    async def get_all_tools(self, context: RunContext) -> list[Any]:
+        """Its tools that are enabled now."""
+        found = [self._as_tool(one) for one in self.tools]
+        switches = [getattr(one, "is_enabled", True) for one in found]
+        states = await asyncio.gather(*(maybe_await(one(context, self)) if callable(one) else _ready(one) for one in switches))
+        return [one for one, state in zip(found, states, strict=True) if state]
+
+    def _as_tool(self, given: Any) -> Any:
+        if isinstance(given, Tool) or hasattr(given, "on_invoke_tool"):
+            return given
+        if inspect.isfunction(given) or inspect.ismethod(given):
+            return make_tool(given)
+        msg = f"agent {self.name!r}: {given!r} is no function tool, and agents that speak have no others. Give @tool functions."
+        raise UsageError(msg, agent=self.name)
+
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+        msg = f"agent {self.name!r} speaks: a Runner cannot run it. Open a session of it: RealtimeRunner({self.name}).run()."
+        raise UsageError(msg, agent=self.name)
+
+
+async def _ready(value: object) -> object:
+    return value
+
+
+def guardrail_name(one: Any) -> str:
+    """What a guardrail is called."""
+    if isinstance(one, InputGuardrail | OutputGuardrail):
+        return one.get_name()
+    get_name = getattr(one, "get_name", None)
+    return str(get_name()) if callable(get_name) else str(getattr(one, "__name__", None) or "guardrail")

@@ -1,0 +1,72 @@
+"""One call of a tool, and the calls of one response.
+
+Owns: what is known of each. It must never change by itself: `calls` changes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ....runtime.clock import Timer
+from ....runtime.data.chat import ToolCall
+from ..model_events import RealtimeModelToolCallEvent
+from ..state.settings import AgentSettings
+from .responses import Response
+
+__all__ = ["Batch", "Call"]
+
+
+@dataclass(eq=False)
+class Batch:
+    """The calls of one response."""
+
+    response: Response | None
+    open: set[str] = field(default_factory=set)
+    """Whose outputs the next response waits for."""
+    ended: list[str] = field(default_factory=list)
+    """The items of the outputs that are there."""
+    closed: bool = False
+    handed_over: bool = False
+
+
+@dataclass(eq=False)
+class Call:
+    """One call."""
+
+    id: str
+    name: str
+    arguments: str
+    item_id: str
+    settings: AgentSettings
+    batch: Batch
+    epoch: int
+    """The connection whose far side knows it."""
+    state: Literal["waiting", "approval", "running", "done"] = "waiting"
+    alone: bool = False
+    """Whether it brings a response of its own."""
+    quiet: bool = False
+    """Whether it brings none."""
+    asked: bool = False
+    given: str | None = None
+    """The arguments that an approval has put in the place of the model's."""
+    output: str | None = None
+    sent: bool = False
+    recorded: bool = False
+    """Whether its output is in the store, if there is one."""
+    queued: int = 0
+    """The connection for which its output waits to be written."""
+    wished: bool = False
+    task: asyncio.Task[None] | None = None
+    timer: Timer | None = None
+
+    @property
+    def tool(self) -> Any:
+        return self.settings.tools.get(self.name)
+
+    def as_call(self) -> ToolCall:
+        return ToolCall(self.id, self.name, self.arguments if self.given is None else self.given)
+
+    def as_event(self) -> RealtimeModelToolCallEvent:
+        return RealtimeModelToolCallEvent(self.name, self.id, self.arguments, self.item_id)

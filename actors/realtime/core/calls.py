@@ -1,0 +1,345 @@
+"""The calls of tools in a session: each gets exactly one output, whatever happens.
+
+Owns: which calls there are, which run, which wait for an answer, and which response is asked for when they have ended. It must never run one itself:
+`tool_player` does, beside the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal
+
+from ....runtime.errors import AgentError, ToolError, UsageError
+from ..events import RealtimeToolApprovalRequired, RealtimeToolCancelled, RealtimeToolEnd, RealtimeToolStart
+from ..items import RealtimeToolCallItem
+from ..model_events import RealtimeModelToolCallEvent
+from .call import Batch, Call
+from .responses import Response, Wish
+from .sending import send_output
+from .tool_player import Played, play_call, wants_approval
+
+if TYPE_CHECKING:
+    from .session_core import SessionCore
+
+__all__ = ["Calls"]
+
+_REJECTED: Final = "Tool execution was not approved."
+_INTERRUPTED: Final = "cancelled: the user interrupted"
+
+
+class Calls:
+    """The calls of one session."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self.all: dict[str, Call] = {}
+        self._batches: dict[int, Batch] = {}
+        self._queue: deque[Call] = deque()
+        self._running = 0
+        self.always: set[str] = set()
+        self.rounds = 0
+
+    # --- what comes in ---
+
+    def called(self, event: RealtimeModelToolCallEvent, response: Response | None) -> Call | None:
+        """The model calls something. None: there is nothing to do."""
+        core = self._core
+        if not event.call_id or not event.name:
+            core.error(ToolError(f"the model has called {event.name or 'something'!r} without an id: nothing was run"), code="invalid_tool_call")
+            return None
+        known = self.all.get(event.call_id)
+        if known is not None:
+            if (known.name, _canonical(known.arguments)) != (event.name, _canonical(event.arguments)):
+                msg = f"the model has used the id {event.call_id!r} of a call of {known.name} again, for {event.name} with other arguments: nothing was run"
+                core.error(ToolError(msg), code="tool_call_id_reused", call_id=event.call_id)
+            elif known.recorded:
+                self.send(known)
+            return None
+        settings = core.in_force if response is None else response.settings
+        batch = self._batch_of(response)
+        item_id = event.id or core.new_item_id()
+        call = Call(event.call_id, event.name, event.arguments, item_id, settings, batch, core.link.epoch)
+        self.all[call.id] = call
+        batch.open.add(call.id)
+        if item_id not in core.conversation:
+            core.put_item(_item_of(call, event.previous_item_id))
+        return call
+
+    def _batch_of(self, response: Response | None) -> Batch:
+        if response is None:
+            return Batch(None, closed=True)
+        found = self._batches.get(id(response))
+        if found is None:
+            found = self._batches[id(response)] = Batch(response, closed=response.done or response.implied)
+        return found
+
+    def begin(self, call: Call) -> None:
+        """Run it, when it may be."""
+        core = self._core
+        if call.tool is None:
+            known = ", ".join(sorted((*call.settings.tools, *call.settings.handoffs))) or "none at all"
+            self.finish(call, Played(f"there is no tool named {call.name!r}. The tools that exist: {known}."))
+            return
+        if call.name in core.config.get("background_tools", ()):
+            self._be_alone(call)
+        core.record_call(call, lambda: self._enqueue(call))
+
+    def begin_again(self, call: Call) -> None:
+        """Run a call that another process had begun."""
+        self._queue.append(call)
+        self._next()
+
+    def _enqueue(self, call: Call) -> None:
+        if call.state == "waiting" and not self._core.is_closing:
+            self._queue.append(call)
+            self._next()
+
+    def _next(self) -> None:
+        config = self._core.config
+        most = config.get("max_parallel_tools", 16) if config.get("async_tool_calls", True) else 1
+        while self._queue and self._running < most:
+            self._ask(self._queue.popleft())
+
+    def _ask(self, call: Call) -> None:
+        core = self._core
+        self._running += 1
+        if not getattr(call.tool, "needs_approval", False) or call.name in self.always:
+            self._run(call)
+            return
+        guarded = core.config.get("tool_execution", {}).get("pre_approval_tool_input_guardrails", False)
+        work = wants_approval(call.tool, call.settings.agent, core.context, core.system, call.as_call(), guarded=guarded)
+        call.task = core.child(work, lambda found, error: self._asked(call, found, error), f"approval of {call.name}")
+
+    def _asked(self, call: Call, found: bool | Played | None, error: BaseException | None) -> None:  # noqa: FBT001 -- what was found
+        if call.state != "waiting":
+            return
+        if isinstance(found, Played) or error is not None:
+            self._running -= 1
+            self._played(call, found if isinstance(found, Played) else None, error)
+        elif found:
+            self._running -= 1
+            self._wait_for_approval(call)
+        else:
+            self._run(call)
+        self._next()
+
+    # --- approvals ---
+
+    def _wait_for_approval(self, call: Call) -> None:
+        core = self._core
+        call.state, call.asked = "approval", True
+        self._be_alone(call)
+        limit = core.config.get("approval_timeout")
+        if limit is not None:
+            call.timer = core.later(limit, self.reject, call.id, False, "the call was not approved in time")
+        core.record_pending(call)
+        self.show_approval(call)
+
+    def show_approval(self, call: Call) -> None:
+        self._core.show(RealtimeToolApprovalRequired, agent=call.settings.agent, tool=call.tool, call_id=call.id, arguments=call.arguments)
+
+    @property
+    def pending(self) -> tuple[Call, ...]:
+        return tuple(one for one in self.all.values() if one.state == "approval")
+
+    def _awaited(self, call_id: str) -> Call | None:
+        call = self.all.get(call_id)
+        if call is None or not call.asked:
+            waiting = ", ".join(one.id for one in self.pending) or "none"
+            msg = f"no approval was asked for a call {call_id!r}. Calls that wait for one: {waiting}."
+            raise UsageError(msg)
+        if call.state != "approval":
+            return None  # it was answered: the first answer counts
+        if call.timer is not None:
+            call.timer.cancel()
+            call.timer = None
+        return call
+
+    def approve(self, call_id: str, always: bool, arguments: str | Mapping[str, object] | None) -> None:  # noqa: FBT001 -- a message's
+        """Run it after all."""
+        call = self._awaited(call_id)
+        if call is None:
+            return
+        if arguments is not None:
+            call.given = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
+        if always:
+            self.always.add(call.name)
+        self._core.record_answer(call, always=always)
+        self._running += 1
+        self._run(call)
+
+    def reject(self, call_id: str, always: bool, message: str | None) -> None:  # noqa: FBT001 -- as above
+        """Do not run it."""
+        del always
+        call = self._awaited(call_id)
+        if call is None:
+            return
+        text = message or self._core.formatted_rejection(call, _REJECTED)
+        self.finish(call, Played(text, text))
+
+    # --- at work ---
+
+    def _run(self, call: Call) -> None:
+        core = self._core
+        call.state = "running"
+        core.show(RealtimeToolStart, agent=call.settings.agent, tool=call.tool, arguments=call.as_call().arguments, call_id=call.id)
+        core.hooks("on_tool_start", call.settings.agent, call.settings.agent, call.tool, call.as_call())
+        if not call.alone:
+            call.timer = core.later(core.config.get("tool_wait", 10.0), self._is_slow, call)
+        work = play_call(call.tool, call.settings.agent, core.context, core.system, call.as_call())
+        call.task = core.child(work, lambda played, error: self._ran(call, played, error), f"tool {call.name}")
+
+    def _ran(self, call: Call, played: Played | None, error: BaseException | None) -> None:
+        self._running -= 1
+        if call.state == "running":
+            self._played(call, played, error)
+        self._next()
+
+    def _played(self, call: Call, played: Played | None, error: BaseException | None) -> None:
+        core = self._core
+        if played is None:
+            played = Played(f"tool {call.name} failed: {type(error).__name__}", None, error)
+        if played.error is not None:
+            if core.config.get("on_tool_error", "report") == "raise":
+                msg = f"tool {call.name} of agent {call.settings.agent.name!r} failed: {played.text}"
+                fatal = AgentError(msg, agent=call.settings.agent.name, message=call.as_call())
+                fatal.__cause__ = played.error
+                core.fatal(fatal)
+                return
+            core.error(played.error, code="tool_error", call_id=call.id)
+        self.finish(call, played)
+
+    def _is_slow(self, call: Call) -> None:
+        """It takes too long to be waited for."""
+        if call.state == "running":
+            self._be_alone(call)
+
+    def _be_alone(self, call: Call) -> None:
+        call.alone = True
+        call.batch.open.discard(call.id)
+        self._look(call.batch)
+
+    # --- the end ---
+
+    def finish(self, call: Call, played: Played, *, quiet: bool = False) -> None:
+        """It has an output."""
+        core = self._core
+        if call.state == "done":
+            return
+        was_shown = call.state == "running" or call.asked
+        call.state, call.output, call.quiet = "done", played.text, quiet
+        if call.timer is not None:
+            call.timer.cancel()
+            call.timer = None
+        if was_shown:
+            arguments = call.as_call().arguments
+            core.show(RealtimeToolEnd, agent=call.settings.agent, tool=call.tool, arguments=arguments, output=played.output, call_id=call.id)
+            core.hooks("on_tool_end", call.settings.agent, call.settings.agent, call.tool, core.tool_message(call))
+        core.record_output(call, lambda: self.send(call))
+
+    def send(self, call: Call) -> None:
+        """Send the output, and have the response that waits for it, if it was the last."""
+        core = self._core
+        call.recorded = True
+        core.conversation.mark(call.item_id, status="completed", output=call.output)
+        if core.is_closing or call.sent or call.queued == core.link.epoch:
+            return
+        core.history_changed(call.item_id)
+        if not core.link.is_ready:
+            return  # it is sent with the replay, or behind it
+        item_id = core.new_item_id()
+        wish = self._wish_of(call, item_id)
+        send_output(core, call, item_id, wish)
+
+    def _wish_of(self, call: Call, item_id: str) -> Wish | None:
+        batch = call.batch
+        if call.wished or call.quiet:
+            batch.open.discard(call.id)
+            return None
+        call.wished = True
+        if call.alone or batch.handed_over:
+            return self._tool_wish((item_id,))
+        batch.open.discard(call.id)
+        batch.ended.append(item_id)
+        return self._batch_wish(batch)
+
+    def _batch_wish(self, batch: Batch) -> Wish | None:
+        if not batch.closed or batch.open or not batch.ended:
+            return None
+        items, batch.ended = tuple(batch.ended), []
+        return self._tool_wish(items)
+
+    def _tool_wish(self, items: tuple[str, ...]) -> Wish:
+        self.rounds += 1
+        over = self.rounds > self._core.config.get("max_tool_rounds", 20)
+        return Wish(items=items, tool_choice="none" if over else None)
+
+    def _look(self, batch: Batch) -> None:
+        """Something is not waited for any more."""
+        wish = self._batch_wish(batch)
+        if wish is not None:
+            self._core.responses.wish(wish)
+
+    def response_ended(self, response: Response) -> None:
+        """No more calls of it come."""
+        batch = self._batches.pop(id(response), None)
+        if batch is not None:
+            batch.closed = True
+            self._look(batch)
+
+    def handed_over(self, call: Call) -> None:
+        """A handoff was made: the others of its response are not waited for."""
+        call.batch.handed_over = True
+        for other in tuple(call.batch.open):
+            if other != call.id:
+                self._be_alone(self.all[other])
+
+    def user_spoke(self) -> None:
+        """The model may call tools anew."""
+        self.rounds = 0
+
+    def interrupted(self) -> None:
+        """The user has interrupted: some tools are to end by that."""
+        rule = self._core.config.get("tool_interrupt", "keep")
+        for call in tuple(self.all.values()):
+            kept = rule if isinstance(rule, str) else rule.get(call.name, "keep")
+            if kept == "cancel" and call.state in ("running", "waiting") and not call.alone and call.tool is not None:
+                self.cancel(call, _INTERRUPTED)
+
+    def cancel(self, call: Call, why: str) -> None:
+        core = self._core
+        if call.task is not None:
+            call.task.cancel()
+            self._running -= 1
+        if call in self._queue:
+            self._queue.remove(call)
+        core.show(RealtimeToolCancelled, agent=call.settings.agent, tool=call.tool, call_id=call.id, arguments=call.arguments)
+        self.finish(call, Played(why, why), quiet=True)
+        self._next()
+
+    def close(self) -> list[Call]:
+        """The session ends: nothing begins any more. Returns the calls that had begun and have no output."""
+        self._queue.clear()
+        return [one for one in self.all.values() if one.state in ("running", "waiting") and one.name in one.settings.tools]
+
+    @property
+    def are_waited_for(self) -> bool:
+        return any(one.state in ("running", "waiting", "approval") for one in self.all.values())
+
+    def unsent(self) -> list[Call]:
+        epoch = self._core.link.epoch
+        return [one for one in self.all.values() if one.recorded and not one.sent and one.queued != epoch]
+
+
+def _item_of(call: Call, previous: str | None) -> RealtimeToolCallItem:
+    status: Literal["in_progress"] = "in_progress"
+    return RealtimeToolCallItem(item_id=call.item_id, previous_item_id=previous, call_id=call.id, status=status, arguments=call.arguments, name=call.name)
+
+
+def _canonical(arguments: str) -> object:
+    try:
+        return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    except ValueError:
+        return arguments

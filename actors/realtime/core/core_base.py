@@ -1,0 +1,250 @@
+"""A session's state, and what its parts use of it.
+
+Owns: the parts, the children that work beside the session, timers, and the ways to the consumer: events, errors and the end. It must never wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ....runtime.agent.run_context import RunContext
+from ....runtime.clock import Clock, Timer
+from ....runtime.data.chat import new_id
+from ....runtime.errors import UnderstudyError
+from ..audio_formats import PCM16, AudioFormat
+from ..config import RealtimeRunConfig
+from ..events import RealtimeError, RealtimeHistoryAdded, RealtimeHistoryUpdated, RealtimeRawModelEvent
+from ..items import RealtimeItem
+from ..model import RealtimeModel, RealtimeModelConfig
+from ..state.conversation import Conversation
+from ..state.event_queue import EventQueue, Kind
+from ..state.outbox import Outbox
+from ..state.playback import Playback
+from ..state.settings import AgentSettings
+from .record import Record
+from .session_actor import Report, deliver_report
+
+if TYPE_CHECKING:
+    from ....runtime.system.system import ActorSystem
+
+__all__ = ["CoreBase"]
+
+T = TypeVar("T")
+
+_LIVE_SECONDS: Final = 0.1
+"""How often at most the history is said to have changed while a text grows."""
+
+
+class _Later:
+    """A timer that is forgotten when it is cancelled."""
+
+    __slots__ = ("_among", "inner")
+
+    def __init__(self, among: set[Timer]) -> None:
+        self._among = among
+        self.inner: Timer | None = None
+        among.add(self)
+
+    def cancel(self) -> None:
+        self._among.discard(self)
+        if self.inner is not None:
+            self.inner.cancel()
+
+
+class CoreBase:
+    """What all parts of a session stand on."""
+
+    current: AgentSettings
+    """Of the agent in charge."""
+    in_force: AgentSettings
+    """Of the agent whose settings the server has."""
+
+    def __init__(
+        self,
+        model: RealtimeModel,
+        model_config: RealtimeModelConfig,
+        config: RealtimeRunConfig,
+        context: RunContext,
+        system: ActorSystem,
+    ) -> None:
+        self.model = model
+        self.model_config = model_config
+        self.config = config
+        self.context = context
+        self.system = system
+        self.clock: Clock = system.clock
+        self.ref: Any = None  # the actor's
+        self.is_closing = False
+        self.activity = 0
+        self.is_speaking = False
+        self.speech_ended_at: float | None = None
+        self.most_audio_ms = config.get("max_output_audio_ms", 120_000)
+        self.record: Record | None = None
+        self.children: set[asyncio.Task[None]] = set()
+        self.timers: set[Timer] = set()
+        self.conversation = Conversation()
+        self.playback = Playback(self.clock.monotonic, model_config.get("playback_tracker"))
+        self.outbox = Outbox(config.get("max_input_audio_ms", 2_000), config.get("input_overflow", "block"))
+        self.events = EventQueue(context, config.get("event_buffer", 1_024), self._audio_taken)
+        self._held: deque[tuple[int, Callable[[], object]]] = deque()  # what waits until a record is in the store
+        self._grown: dict[str, None] = {}
+        self._grown_at = 0.0
+        self._growth_timer: Timer | None = None
+
+    # --- children ---
+
+    def now(self) -> float:
+        return self.clock.monotonic()
+
+    def report(self, what: Callable[..., object], *args: Any) -> None:
+        """Have the session deal with something. From its children."""
+        deliver_report(self.ref, Report(what, args))
+
+    def child(self, work: Coroutine[Any, Any, T], then: Callable[[T | None, BaseException | None], object] | None, name: str) -> asyncio.Task[None]:
+        """Work beside the session. `then` is called, as a message, with its result or its error; without it, an error is shown."""
+        task = asyncio.get_running_loop().create_task(self._guarded(work, then), name=f"realtime {name}")
+        self.children.add(task)
+        task.add_done_callback(self.children.discard)
+        task.add_done_callback(lambda _: work.close())  # one that was cancelled before its first step has not begun it
+        return task
+
+    async def _guarded(self, work: Coroutine[Any, Any, T], then: Callable[[T | None, BaseException | None], object] | None) -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling() or then is None:
+                raise
+            self.report(then, None, error)
+        except Exception as error:  # noqa: BLE001 -- it is reported
+            if then is not None:
+                self.report(then, None, error)
+            else:
+                self.report(self.error, error)
+        else:
+            if then is not None:
+                self.report(then, result, None)
+
+    def later(self, seconds: float, what: Callable[..., object], *args: Any) -> Timer:
+        """Have the session deal with something after a time."""
+        timer = _Later(self.timers)
+
+        def due() -> None:
+            self.timers.discard(timer)
+            if not self.is_closing:
+                self.report(what, *args)
+
+        timer.inner = self.clock.call_later(seconds, due)
+        return timer
+
+    def new_item_id(self) -> str:
+        """An id that the protocol takes."""
+        return f"item_{new_id()}"[:32]
+
+    # --- to the consumer ---
+
+    def show(self, kind: Callable[..., Any], *, lane: Kind = "plain", **fields: Any) -> None:
+        """Show an event: behind what was written before it, if that is not in the store yet."""
+        if self._held or (self.record is not None and self.record.is_pending):
+            self.after_write(lambda: self.show_now(kind, lane=lane, **fields))
+        else:
+            self.show_now(kind, lane=lane, **fields)
+
+    def show_now(self, kind: Callable[..., Any], *, lane: Kind = "plain", **fields: Any) -> None:
+        """Show an event, before those that wait to be written."""
+        if not self.events.has_ended:
+            self.events.put(kind(info=self.events.info(), **fields), lane)
+
+    def show_raw(self, data: Any) -> None:
+        """Show what the connection says of itself."""
+        if self.config.get("raw_events", "model") != "none":
+            self.show_now(RealtimeRawModelEvent, lane="raw", data=data)
+
+    def after_write(self, then: Callable[[], object]) -> None:
+        """Call that when all that was noted so far is in the store."""
+        record = self.record
+        if record is None or (not record.is_pending and not self._held):
+            then()
+        else:
+            self._held.append((record.last, then))
+
+    def was_written(self) -> None:
+        """More is in the store."""
+        record = self.record
+        assert record is not None
+        while self._held and self._held[0][0] <= record.written:
+            self._held.popleft()[1]()
+
+    def show_all_held(self) -> None:
+        """The session ends: what waits is shown if it was written, and dropped if not."""
+        written = 0 if self.record is None else self.record.written
+        while self._held:
+            number, then = self._held.popleft()
+            if number <= written:
+                then()
+
+    def error(self, error: BaseException, code: str | None = None, call_id: str | None = None) -> None:
+        """Show an error after which the session goes on."""
+        if not self.is_closing:
+            self.show(RealtimeError, error=error, code=code, call_id=call_id)
+
+    def is_known(self, error: BaseException) -> bool:
+        return isinstance(error, UnderstudyError)
+
+    @property
+    def agent_name(self) -> str | None:
+        current = getattr(self, "current", None)
+        return None if current is None else str(current.agent.name)
+
+    # --- the history ---
+
+    def snapshot(self) -> Sequence[RealtimeItem]:
+        return self.conversation.snapshot()
+
+    def put_item(self, item: RealtimeItem) -> None:
+        """An item is new, or has changed."""
+        if self.conversation.put(item):
+            found = self.conversation.get(item.item_id)
+            self.show_added(item if found is None else found)
+        else:
+            self.history_changed(item.item_id)
+
+    def show_added(self, item: RealtimeItem) -> None:
+        self.show(RealtimeHistoryAdded, item=item)
+
+    def history_changed(self, *item_ids: str) -> None:
+        self.show(RealtimeHistoryUpdated, lane="history", history=self.snapshot, changed=item_ids)
+
+    def history_grew(self, item_id: str) -> None:
+        """A text has grown: it is said so now and then."""
+        if self.config.get("history_updates", "live") != "live":
+            return
+        self._grown[item_id] = None
+        wait = self._grown_at + _LIVE_SECONDS - self.now()
+        if wait <= 0:
+            self._say_growth()
+        elif self._growth_timer is None:
+            self._growth_timer = self.later(wait, self._say_growth)
+
+    def _say_growth(self) -> None:
+        if self._growth_timer is not None:
+            self._growth_timer.cancel()
+            self._growth_timer = None
+        if self._grown:
+            self._grown_at = self.now()
+            grown = tuple(self._grown)
+            self._grown.clear()
+            self.history_changed(*grown)
+
+    # --- audio ---
+
+    def _audio_taken(self, event: Any, ms: float) -> None:
+        self.playback.taken(event.item_id, event.content_index, ms)
+
+    @property
+    def input_format(self) -> AudioFormat:
+        found: AudioFormat = self.in_force.flat.get("input_audio_format", PCM16)
+        return found

@@ -1,0 +1,169 @@
+"""What a program puts into a session.
+
+Owns: messages, also those that wait for a connection, raw messages, and what the model is told after a guardrail. It must never write to a connection itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ....runtime.errors import MailboxFull, UsageError
+from ..model_events import RealtimeModelAudioEvent
+from ..model_inputs import (
+    RealtimeModelSendAudio,
+    RealtimeModelSendEvent,
+    RealtimeModelSendInterrupt,
+    RealtimeModelSendRawMessage,
+    RealtimeModelSendResponse,
+    RealtimeModelSendSessionUpdate,
+    RealtimeModelSendUserInput,
+)
+from .interruption import interrupt_active
+from .noting import Noting
+from .responses import Responses, Wish
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .calls import Calls
+    from .guards import InputGuards
+    from .link import Link
+
+__all__ = ["Inputs"]
+
+_MOST_HELD: Final = 64
+
+
+class Inputs(Noting):
+    """A session's state, with what is put into it."""
+
+    link: Link
+    responses: Responses
+    calls: Calls
+    input_guards: InputGuards
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pending_inputs: dict[str, tuple[Any, bool]] = {}  # messages that the server has not accepted yet
+
+    def send_message(self, message: Any, interrupt: bool, respond: bool) -> None:  # noqa: FBT001 -- a message's
+        """Put a message in, and have it answered."""
+        self._check_open()
+        self.activity += 1
+        self.calls.user_spoke()
+        if interrupt:
+            interrupt_active(self.as_core(), cancel=True)
+            self.calls.interrupted()
+        if len(self.pending_inputs) >= _MOST_HELD and not self.link.is_ready:
+            msg = f"{_MOST_HELD} messages wait for the connection, which is lost: send this one when it is there again."
+            raise MailboxFull(msg)
+        text = message if isinstance(message, str) else " ".join(str(part.get("text", "")) for part in message["content"])
+        self.input_guards.check_text(text, lambda: self._put_message(message, respond=respond))
+
+    def as_core(self) -> Any:
+        """This session, as its parts know it."""
+        return self
+
+    def _check_open(self) -> None:
+        if self.is_closing:
+            msg = "the session is closed: nothing can be sent any more. Open another one."
+            raise UsageError(msg)
+
+    def _put_message(self, message: Any, *, respond: bool, item_id: str | None = None) -> None:
+        item_id = item_id or self.new_item_id()
+        self.pending_inputs[item_id] = (message, respond)
+        if not self.link.is_ready:
+            return
+        wish = Wish(items=(item_id,))
+        starts = respond and self.responses.request_now(wish)
+        self.outbox.put(RealtimeModelSendUserInput(message, item_id, starts, wish.event_id if starts else None))
+        if respond and not starts:
+            self.responses.wish(wish)
+
+    def accepted(self, item_id: str) -> None:
+        """The server has an item."""
+        self.pending_inputs.pop(item_id, None)
+
+    def send_held(self) -> bool:
+        """Send what waited for the connection. Returns whether something of it is to be answered."""
+        held, self.pending_inputs = self.pending_inputs, {}
+        answers = False
+        for item_id, (message, respond) in held.items():
+            self._put_message(message, respond=False, item_id=item_id)
+            self.pending_inputs[item_id] = (message, respond)
+            answers = answers or respond
+        return answers
+
+    def give_feedback(self, names: Sequence[str]) -> None:
+        """Tell the model that guardrails have tripped, and have it answer."""
+        rule = self.config.get("guardrails_settings", {}).get("feedback", _default_feedback)
+        if rule is None:
+            return
+        self._put_message(rule if isinstance(rule, str) else rule(names), respond=True)
+
+    def send_event(self, event: RealtimeModelSendEvent) -> None:
+        """What a program sends by `session.model`: through the same order as all else."""
+        self._check_open()
+        match event:
+            case RealtimeModelSendRawMessage() if event.message.get("type") == "response.create":
+                other = dict(event.message.get("other_data") or {})
+                response = other.get("response")
+                if isinstance(response, Mapping) and response.get("conversation") == "none":
+                    self.outbox.put(RealtimeModelSendResponse(event.event_id, None, other))
+                    return
+                wish = Wish("raw", other_data={name: value for name, value in other.items() if name != "event_id"} or None)
+                if isinstance(other.get("event_id"), str):
+                    wish.event_id = other["event_id"]
+                self.responses.wish(wish)
+            case RealtimeModelSendRawMessage() if event.message.get("type") == "response.cancel":
+                interrupt_active(self.as_core(), cancel=True)
+            case RealtimeModelSendResponse():
+                self.responses.wish(Wish("raw", tool_choice=event.tool_choice, other_data=event.other_data))
+            case RealtimeModelSendUserInput():
+                self.send_message(event.user_input, False, event.start_response)
+            case RealtimeModelSendInterrupt():
+                interrupt_active(self.as_core(), cancel=True)
+            case RealtimeModelSendAudio():
+                self.outbox.reserve(len(event.audio))
+                self.outbox.put_audio(event.audio, commit=event.commit)
+            case RealtimeModelSendSessionUpdate():
+                self.child(self.link.send_update(event), None, "session update")
+            case _:
+                self.outbox.put(event)
+
+    def interrupt(self) -> None:
+        """End what is said."""
+        if self.is_closing:
+            return
+        interrupt_active(self.as_core(), cancel=True)
+        self.calls.interrupted()
+
+    def audio_overflow(self, event: RealtimeModelAudioEvent) -> None:
+        """More audio waits for the consumer than may."""
+        interrupt_active(self.as_core(), cancel=True, most_heard=True)
+        msg = f"more than {self.most_audio_ms} ms of audio wait for the consumer: the response was ended where the consumer has come to."
+        self.error(MailboxFull(msg), code="audio_overflow")
+
+    def block_item(self, item_id: str) -> None:
+        """A guardrail has refused what the user said: it is in the history alone, and marked."""
+        self.conversation.mark(item_id, blocked=True)
+        self.history_changed(item_id)
+        self.record_deleted(item_id)
+
+    def formatted_rejection(self, call: Call, default: str) -> str:
+        """What the model is told of a call that was not approved."""
+        formatter = self.config.get("tool_error_formatter")
+        if formatter is None:
+            return default
+        from types import SimpleNamespace  # noqa: PLC0415 -- seldom
+
+        found = formatter(
+            SimpleNamespace(
+                kind="approval_rejected", tool_type="function", tool_name=call.name, call_id=call.id, default_message=default, run_context=self.context
+            )
+        )
+        return found if isinstance(found, str) else default
+
+
+def _default_feedback(names: Sequence[str]) -> str:
+    return f"guardrail triggered: {', '.join(names)}"

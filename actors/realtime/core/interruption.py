@@ -1,0 +1,81 @@
+"""Ending what is said.
+
+Owns: the steps of it and their order: mark, take back, say so, cut, cancel, history. None waits for another. It must never cancel a response twice, nor cut an
+item of which nothing was heard that can be cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..events import RealtimeAudioInterrupted
+from ..model_inputs import RealtimeModelSendInterrupt, Truncation
+from ..state.playback import AudioItem
+from .responses import Response
+
+if TYPE_CHECKING:
+    from .session_core import SessionCore
+
+__all__ = ["interrupt_active", "interrupt_playback"]
+
+
+def interrupt_active(core: SessionCore, *, cancel: bool, most_heard: bool = False) -> None:
+    """End what is said now. `cancel`: the server does not do so by itself. `most_heard`: no more was heard than the consumer has taken."""
+    responses = core.responses
+    active = responses.active
+    if active is None and cancel:
+        responses.cancel_next()
+    items = core.playback.unheard(None if active is None else active.id)
+    ids = {item.response_id for item in items}
+    cancels = None
+    if active is not None:
+        if active.id is not None:
+            ids.add(active.id)
+        if cancel and not active.cancelling and not active.done:
+            cancels = active
+            active.cancelling = True
+        active.interrupted = True
+    _end(core, items, ids, cancels, most_heard=most_heard)
+
+
+def interrupt_playback(core: SessionCore, response: Response) -> None:
+    """End what is played of a response that is done."""
+    if response.id is None:
+        return
+    items = [one for one in core.playback.unheard(None) if one.response_id == response.id]
+    response.interrupted = True
+    _end(core, items, {response.id}, None, most_heard=False)
+
+
+def _end(core: SessionCore, items: list[AudioItem], ids: set[str], cancels: Response | None, *, most_heard: bool) -> None:
+    for one in ids:
+        response = core.responses.known.get(one)
+        if response is not None:
+            response.interrupted = True
+    core.events.take_back(ids)
+    truncations = []
+    cuts = []
+    for item in items:
+        heard = core.playback.heard_ms(item)
+        if most_heard:
+            heard = min(heard, item.taken_ms)
+        end = int(heard)
+        core.show_now(RealtimeAudioInterrupted, item_id=item.item_id, content_index=item.content_index)
+        if not item.void and item.received_ms:
+            truncations.append(Truncation(item.item_id, item.content_index, end))
+        cuts.append((item, end, heard / item.received_ms if item.received_ms else 0.0))
+    if truncations or cancels is not None:
+        event = RealtimeModelSendInterrupt(
+            force_response_cancel=cancels is not None,
+            response_id=None if cancels is None else cancels.id,
+            playback_only=cancels is None,
+            truncations=tuple(truncations),
+        )
+        core.outbox.put(event)
+    for item, end, share in cuts:
+        core.playback.cut(item, end)
+        core.conversation.cut(item.item_id, share, end)
+        core.record_cut(item.item_id)
+        core.history_changed(item.item_id)
+    if items:
+        core.playback.stopped()

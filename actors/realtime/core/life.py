@@ -1,0 +1,342 @@
+"""A session from its opening to its end.
+
+Owns: what is done first and last, limits, and what becomes of what was under way. It must never leave a child behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....runtime.clock import Deadline
+from ....runtime.data.agent_input import AgentInput
+from ....runtime.data.outcome import FINISHED
+from ....runtime.data.run_result import RunResult, RunStatus
+from ....runtime.durability.leases import Busy
+from ....runtime.durability.store_access import StoreAccess
+from ....runtime.errors import CheckpointError, RunLost, UnderstudyError
+from ....runtime.log import logger
+from ..agent import RealtimeAgent
+from ..config import RealtimeLimits
+from ..events import RealtimeError
+from ..handoffs import as_realtime_handoff
+from ..items import AssistantMessageItem, RealtimeItem
+from ..model import RealtimeConnection
+from ..state.recorded import Recorded
+from .call import Batch, Call
+from .inputs import Inputs
+from .record import Record
+from .responses import Wish
+from .tool_player import Played
+
+if TYPE_CHECKING:
+    from ..state.settings import AgentSettings
+    from .handing import Handing
+    from .watching import Watching
+
+__all__ = ["Life"]
+
+
+class Life(Inputs):
+    """A session's state, with its beginning and its end."""
+
+    handing: Handing
+    watching: Watching
+    agent: RealtimeAgent
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.closer: asyncio.Task[None] | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.end_error: BaseException | None = None
+        self._draining: list[asyncio.Future[None]] = []
+        self._is_lost = False
+        self._began_at = 0.0
+        self._over = False
+        self._idle_timer: Any = None
+        self._seen_activity = -1
+        self._resumed: list[Call] = []
+
+    # --- the beginning ---
+
+    async def open(
+        self, access: StoreAccess | None, session_id: str, busy: Busy, history: Sequence[RealtimeItem]
+    ) -> tuple[RealtimeConnection, Recorded | None]:
+        """Take the session, find out who is in charge, and connect."""
+        found: Recorded | None = None
+        agent = self.agent
+        if access is not None:
+            record = Record(self, access, session_id, busy)  # type: ignore[arg-type]  # it is one
+            found = await record.open()
+            self.record = record
+            self.context.lease = record.lease
+            self.context.keeps = True
+            for name, value in found.values.items():
+                self.context.session[name] = value
+            self.context.usage = self._noted_usage = found.usage
+            self.message_ids.update(found.message_ids)
+            agent = self._agent_named(found.agent) if found.agent is not None else agent
+            self.conversation.fill(found.items)
+        if found is None or found.is_new:
+            self.conversation.fill(history)
+        self.current = self.in_force = await self.settings_of(agent, first=agent is self.agent)
+        return await self.link.dial(), found
+
+    async def settings_of(self, agent: RealtimeAgent, *, first: bool = False) -> AgentSettings:
+        raise NotImplementedError
+
+    def _agent_named(self, name: str) -> RealtimeAgent:
+        """The agent of that name, among all that can be reached."""
+        seen: dict[str, RealtimeAgent] = {}
+        todo = [self.agent]
+        while todo:
+            agent = todo.pop()
+            if agent.name in seen:
+                continue
+            seen[agent.name] = agent
+            targets = [as_realtime_handoff(one, agent.name).agent for one in agent.handoffs]
+            todo.extend(one for one in targets if isinstance(one, RealtimeAgent))
+        if name not in seen:
+            msg = f"the session was left with the agent {name!r}, and there is none of that name: {', '.join(sorted(seen))}. Nothing was connected."
+            raise CheckpointError(msg, agent=name)
+        return seen[name]
+
+    def opened(self, found: tuple[RealtimeConnection, Recorded | None] | None, error: BaseException | None, waits: asyncio.Future[None]) -> None:
+        """It is connected, or cannot be."""
+        if found is None or self.is_closing:
+            if found is not None:
+                self.child(found[0].close(), None, "closing a connection")
+            if not waits.done():
+                waits.set_exception(error or UnderstudyError("the session was closed before it was open"))
+            return
+        connection, recorded = found
+        self._began_at = self.now()
+        if self.record is not None:
+            self.record.start()
+        self.took_over(self.current)
+        self.link.attach(connection)
+        self.history_changed()
+        self.watching.call("on_run_start", None, AgentInput())
+        self.watching.call("on_agent_start", self.current.agent.hooks, self.current.agent, agent_name="on_start")
+        if recorded is not None:
+            self._resume(recorded)
+        self._waits_open = waits
+        limits = self.limits
+        if limits.max_duration is not None:
+            self.later(limits.max_duration, self._over_limit)
+            self.later(limits.max_duration + 30, self.fatal_limit)
+        self.link.replay(0)
+
+    def took_over(self, settings: AgentSettings) -> None:
+        raise NotImplementedError
+
+    def _resume(self, recorded: Recorded) -> None:
+        """Calls that had begun, and approvals that wait."""
+        self.calls.always.update(recorded.always)
+        for one in recorded.calls.values():
+            settings = self.current
+            call = Call(one.id, one.name, one.arguments, one.item_id, settings, Batch(None, closed=True), -1, given=one.given)
+            call.alone = True
+            self.calls.all[call.id] = call
+            if one.output is not None:
+                call.state, call.output, call.sent, call.wished = "done", one.output, True, True
+            else:
+                self._resumed.append(call)
+                call.asked = one.pending
+                if one.pending:
+                    call.state = "approval"
+
+    def replayed_first(self) -> None:
+        """The session is open."""
+        waits = self._waits_open
+        if not waits.done():
+            waits.set_result(None)
+        for call in self._resumed:
+            if call.state == "approval":
+                self.calls.show_approval(call)
+            elif call.name in call.settings.handoffs or self.config.get("tools_on_resume", "rerun") == "report" or call.tool is None:
+                self.calls.finish(call, Played("not completed"))
+            else:
+                self.calls.begin_again(call)
+        self._resumed.clear()
+
+    # --- pauses and limits ---
+
+    @property
+    def limits(self) -> RealtimeLimits:
+        return self.config.get("limits", RealtimeLimits())
+
+    def is_pause(self) -> bool:
+        """Whether nothing is said, asked or called."""
+        return self.responses.is_quiet and not self.is_speaking and not self.calls.are_waited_for and not self.handing.is_busy and self.link.is_ready
+
+    def settle(self) -> None:
+        """After each message: what can begin now begins."""
+        if self.is_closing:
+            return
+        self.responses.pump()
+        if not self.is_pause():
+            return
+        self.link.look()
+        limits = self.limits
+        if (
+            self._over
+            or (limits.max_responses is not None and self.responses.count >= limits.max_responses)
+            or (limits.max_tokens is not None and self.context.usage.input_tokens + self.context.usage.output_tokens >= limits.max_tokens)
+        ):
+            self.fatal_limit()
+        elif self._draining:
+            self.finish(None)
+        elif limits.idle_timeout is not None and self._seen_activity != self.activity:
+            self._seen_activity = self.activity
+            if self._idle_timer is not None:
+                self._idle_timer.cancel()
+            self._idle_timer = self.later(limits.idle_timeout, self._idle, self.activity)
+
+    def _over_limit(self) -> None:
+        self._over = True
+
+    def _idle(self, activity: int) -> None:
+        if activity == self.activity and self.is_pause():
+            self.fatal_limit()
+
+    def fatal_limit(self) -> None:
+        """A limit is reached."""
+        from ....runtime.errors import AgentError  # noqa: PLC0415 -- seldom
+
+        self.fatal(AgentError(f"the session has reached one of its limits: {self.limits}", agent=self.agent_name))
+
+    # --- the end of a connection ---
+
+    def settle_connection(self) -> bool:
+        """The connection is gone: what was under way there ends here. Returns whether a response is to be asked for over the next one."""
+        responses = self.responses
+        active = responses.active
+        asks = responses.requested is not None or any(one.kind == "auto" for one in responses.wishes)
+        if active is not None:
+            active.status = "interrupted"
+            for item in self.conversation.snapshot()[-8:]:
+                if isinstance(item, AssistantMessageItem) and item.status == "in_progress":
+                    self.conversation.mark(item.item_id, status="incomplete")
+                    self.record_said(item.item_id)
+                    self.history_changed(item.item_id)
+            responses.ended(active.id)
+            self.link_end_response(active)
+            asks = asks or not self.calls.are_waited_for
+        responses.void()
+        responses.drop_wish()
+        self.outbox.hold()
+        self.playback.void_all()
+        self.is_speaking = False
+        return asks
+
+    def link_end_response(self, active: Any) -> None:
+        raise NotImplementedError
+
+    def known_unsent(self) -> set[str]:
+        """The items of calls whose outputs come later by themselves."""
+        return {one.item_id for one in self.calls.all.values() if one.state != "done"}
+
+    def go_on(self, *, asks: bool) -> None:
+        """The replay has ended."""
+        if hasattr(self, "_waits_open") and not self._waits_open.done():
+            self.replayed_first()
+        for call in self.calls.unsent():
+            self.calls.send(call)
+        answers = self.send_held()
+        if asks or answers:
+            self.responses.wish(Wish())
+
+    # --- the end ---
+
+    def lost_lease(self, request: object) -> None:
+        """Another process has the session, or may have it: nothing is written or sent any more."""
+        self._is_lost = True
+        self.link.is_ready = False
+        self.outbox.hold()
+        why = getattr(request, "reason", None) or "another process may have it by now"
+        self.fatal(RunLost(f"the session is not this process's any more: {why}"))
+
+    def fatal(self, error: BaseException) -> None:
+        """End the session with an error."""
+        if self.is_closing:
+            return
+        if isinstance(error, RunLost):
+            self._is_lost = True
+        self._held.clear()
+        with contextlib.suppress(Exception):
+            self.show_now(RealtimeError, error=error, code=getattr(error, "kind", None), fatal=True)
+        waits = getattr(self, "_waits_open", None)
+        if waits is not None and not waits.done():
+            waits.set_exception(error)
+        self.finish(error)
+
+    def finish(self, error: BaseException | None) -> None:
+        """End the session."""
+        if self.closer is None:
+            self.is_closing = True
+            self.end_error = error
+            self.closer = asyncio.get_running_loop().create_task(self._close(), name="realtime close")
+
+    async def _close(self) -> None:
+        limit: float = self.config.get("close_timeout", 5.0)
+        try:
+            async with Deadline(limit, self.clock):
+                await self._close_all()
+        except TimeoutError:
+            logger.warning("A session did not close within %s s: what did not end is left behind.", limit)
+        except Exception as error:  # noqa: BLE001 -- it is the last: shown where all others are
+            self.end_error = self.end_error or error
+        finally:
+            self.events.end(self.end_error)
+            for one in self._draining:
+                if not one.done():
+                    one.set_result(None)
+            if not self.closed.done():
+                self.closed.set_result(None)
+            if self.ref is not None:
+                await self.ref.stop(block=False)
+
+    async def _close_all(self) -> None:
+        for timer in tuple(self.timers):
+            timer.cancel()
+        for waiting in self.calls.close():
+            if self.record is not None and not self._is_lost:
+                self.record.note({"kind": "output", "call": waiting.id, "output": "not completed"}, None)
+        children = [one for one in self.children if one is not asyncio.current_task()]
+        for one in children:
+            one.cancel()
+        await asyncio.gather(*children, return_exceptions=True)
+        self.outbox.hold()
+        self.outbox.wake_senders()
+        try:
+            await self.link.close()
+        finally:
+            if self.record is not None:
+                try:
+                    await self.record.close(lost=self._is_lost)
+                finally:
+                    self.show_all_held()
+            await self._last_hooks()
+
+    async def _last_hooks(self) -> None:
+        hooks = self.context.hooks
+        agent = self.current.agent if hasattr(self, "current") else None
+        if agent is not None:
+            self.watching.queue("on_agent_end", agent.hooks, agent, FINISHED, agent_name="on_end")
+        if hooks:
+            error = self.end_error if isinstance(self.end_error, Exception) else None
+            status = RunStatus.FAILED if error is not None else RunStatus.COMPLETED
+            result = RunResult(status, error, usage=self.context.usage, session_values=self.context.session.to_dict(), last_agent=self.agent_name or "")
+            self.watching.queue("on_run_end", None, result)
+        await self.watching.drain()
+
+    async def drain(self) -> None:
+        """Close in the next pause. Returns when it is closed."""
+        waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._draining.append(waits)
+        if self.closer is None:
+            self.report(self.settle)
+            await waits

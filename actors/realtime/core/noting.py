@@ -1,0 +1,119 @@
+"""What a session notes in the store.
+
+Owns: which things are noted, and when in relation to what is done: a call before it runs, its output before it is sent. Without a store, nothing is, and
+nothing waits. It must never note what is not complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ....runtime.data.chat import Message, ToolCall, Usage
+from ..items import AssistantMessageItem, AssistantText, InputAudio, RealtimeToolCallItem, UserMessageItem, text_of_item
+from .core_base import CoreBase
+
+if TYPE_CHECKING:
+    from .call import Call
+
+__all__ = ["Noting"]
+
+
+class Noting(CoreBase):
+    """A session's state, with what is noted of it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.message_ids: dict[str, str] = {}  # of the items that were noted, by the id of the message
+        self._noted_usage = self.context.usage
+
+    def _note(self, realtime: dict[str, Any], message: Message | None = None, revised: dict[str, str] | None = None) -> None:
+        if self.record is not None and not self.is_closing:
+            self._note_usage()
+            self.record.note(realtime, message, revised)
+
+    def _note_usage(self) -> None:
+        usage = self.context.usage
+        if usage == self._noted_usage or self.record is None:
+            return
+        known, self._noted_usage = self._noted_usage, usage
+        grown = [getattr(usage, name) - getattr(known, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "requests")]
+        self.record.note({"kind": "usage", "usage": grown})
+
+    def record_said(self, item_id: str) -> None:
+        """A message is complete."""
+        if self.record is None or item_id in self.message_ids:
+            return
+        item = self.conversation.get(item_id)
+        if item is None or isinstance(item, RealtimeToolCallItem):
+            return
+        text = text_of_item(item)
+        if not text:
+            return  # speech whose words are not known yet
+        message = Message(item.role, text)
+        self.message_ids[item_id] = message.id
+        if isinstance(item, AssistantMessageItem):
+            spoken = not isinstance(item.content[0], AssistantText)
+        else:
+            spoken = isinstance(item, UserMessageItem) and any(isinstance(part, InputAudio) for part in item.content)
+        told = {"kind": "item", "id": item_id, "prev": item.previous_item_id, "role": item.role, "text": text, "audio": spoken, "message": message.id}
+        self._note(told, message)
+
+    def record_cut(self, item_id: str) -> None:
+        """Only a part of a message was heard."""
+        if self.record is None:
+            return
+        item = self.conversation.get(item_id)
+        if not isinstance(item, AssistantMessageItem):
+            return
+        text = text_of_item(item)
+        if item_id not in self.message_ids:
+            self.record_said(item_id)
+        if item_id in self.message_ids:
+            end = (item.model_extra or {}).get("audio_end_ms", 0)
+            self._note({"kind": "cut", "id": item_id, "text": text, "end": end}, None, {self.message_ids[item_id]: text})
+
+    def record_deleted(self, item_id: str) -> None:
+        message_id = self.message_ids.get(item_id)
+        self._note({"kind": "deleted", "id": item_id}, None, None if message_id is None else {message_id: ""})
+
+    def record_call(self, call: Call, then: Callable[[], object]) -> None:
+        """A call begins. `then` is called when that is noted."""
+        item = self.conversation.get(call.item_id)
+        self._note(
+            {
+                "kind": "call",
+                "call": call.id,
+                "id": call.item_id,
+                "prev": None if item is None else item.previous_item_id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "agent": call.settings.agent.name,
+                "handoff": call.name in call.settings.handoffs,
+            },
+            Message.assistant("", (ToolCall(call.id, call.name, call.arguments),)),
+        )
+        self.after_write(then)
+
+    def record_pending(self, call: Call) -> None:
+        self._note({"kind": "pending", "call": call.id})
+
+    def record_answer(self, call: Call, *, always: bool) -> None:
+        self._note({"kind": "answer", "call": call.id, "given": call.given, "always": always})
+
+    def record_output(self, call: Call, then: Callable[[], object]) -> None:
+        """A call has an output. `then` is called when that is noted."""
+        self._note({"kind": "output", "call": call.id, "output": call.output}, self.tool_message(call))
+        self.after_write(then)
+
+    def tool_message(self, call: Call) -> Message:
+        return Message.tool(call.output or "", call.id, call.name)
+
+    def record_agent(self, name: str) -> None:
+        self._note({"kind": "agent", "name": name})
+
+    def add_usage(self, usage: Usage, event: object) -> None:
+        del event
+        self.context.usage += usage
+        if not self.is_closing:
+            self._note_usage()

@@ -1,0 +1,85 @@
+"""Handing over in a session: the same tools as among other agents, with an agent that speaks as the target.
+
+Owns: `realtime_handoff`, and what cannot be asked of one. It must never carry a handoff out: that is the session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from ...runtime.errors import UsageError
+from ..handoffs.handoff import Handoff, handoff
+from .agent import RealtimeAgent
+
+__all__ = ["RealtimeHandoff", "as_realtime_handoff", "realtime_handoff"]
+
+RealtimeHandoff: TypeAlias = Handoff
+"""A `Handoff` to a `RealtimeAgent`."""
+
+_REFUSED = MappingProxyType(
+    {
+        "input_filter": "a connection has one conversation, and what was said stays in it",
+        "nest_handoff_history": "a connection has one conversation, and what was said stays in it",
+        "mode": "a session has one voice at a time: an agent that only answers takes part as a tool, by agent.as_tool()",
+    }
+)
+
+
+def realtime_handoff(
+    agent: RealtimeAgent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
+    on_handoff: Callable[..., object] | None = None,
+    input_type: Any = None,
+    is_enabled: Any = True,  # noqa: FBT002 -- the SDK's order
+    *,
+    tool_name: str | None = None,
+    tool_description: str | None = None,
+    **others: object,
+) -> Handoff:
+    """A tool by which the session is handed over to another agent that speaks."""
+    for name, value in others.items():
+        if name in _REFUSED and (name != "mode" or value == "call"):
+            msg = f"realtime_handoff({name}=...): {_REFUSED[name]}."
+            raise UsageError(msg)
+        if name != "mode":
+            msg = f"realtime_handoff() got an unexpected keyword argument {name!r}"
+            raise TypeError(msg)
+    if not isinstance(agent, RealtimeAgent):
+        msg = f"realtime_handoff({agent!r}): {type(agent).__name__} is no RealtimeAgent. One that does not speak takes part as a tool: agent.as_tool()."
+        raise UsageError(msg)
+    make: Any = handoff
+    made: Handoff = make(
+        agent,
+        on_handoff=on_handoff,
+        input_type=input_type,
+        is_enabled=is_enabled,
+        tool_name=tool_name or tool_name_override,
+        tool_description=tool_description or tool_description_override,
+    )
+    return made
+
+
+def as_realtime_handoff(given: object, whose: str) -> Handoff:
+    """What stands among an agent's handoffs, as one."""
+    if isinstance(given, RealtimeAgent):
+        return realtime_handoff(given)
+    if isinstance(given, Handoff):
+        if given.mode == "call" or given.input_filter is not None or given.nest_handoff_history:
+            name = "mode" if given.mode == "call" else "input_filter" if given.input_filter is not None else "nest_handoff_history"
+            msg = f"agent {whose!r}: the handoff {given.tool_name} has {name}: {_REFUSED[name]}."
+            raise UsageError(msg, agent=whose)
+        return given
+    if hasattr(given, "on_invoke_handoff") and hasattr(given, "tool_name"):  # one of the Agents SDK's spelling
+        return Handoff(
+            tool_name=str(given.tool_name),
+            tool_description=str(getattr(given, "tool_description", "")),
+            input_json_schema=dict(getattr(given, "input_json_schema", None) or {}),
+            on_invoke_handoff=given.on_invoke_handoff,
+            agent_name=str(getattr(given, "agent_name", "")),
+            is_enabled=getattr(given, "is_enabled", True),
+        )
+    msg = f"agent {whose!r}: among its handoffs is {given!r}: give agents that speak, or realtime_handoff(agent)."
+    raise UsageError(msg, agent=whose)

@@ -1,0 +1,115 @@
+"""What a test has replaced: models and tools of the agents of a Runner, for the runs that begin in a `with` block.
+
+Owns: what is replaced, checked against the agents, and which of it holds here. It must never change a definition: each run that is concerned gets copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..models import ChatModel
+    from .tree import Node
+
+__all__ = ["Override", "current_override", "override_of"]
+
+_open: Final[ContextVar[tuple[tuple[object, Override], ...]]] = ContextVar("understudy_overrides", default=())
+
+
+class Override:
+    """One block's replacements, with those of the blocks around it."""
+
+    __slots__ = ("made", "models", "tools")
+
+    def __init__(self, models: Mapping[str | None, ChatModel | str], tools: Mapping[str, Callable[..., object]]) -> None:
+        self.models = models
+        """By the agent's name; None: of all others."""
+        self.tools = tools
+        self.made: dict[int, Any] = {}  # what an agent has worked out for its place, by the place's id
+
+    def model_of(self, agent_name: str) -> ChatModel | str | None:
+        """The model that this agent has instead of its own, if it has another."""
+        return self.models.get(agent_name, self.models.get(None))
+
+
+def current_override(owner: object) -> Override | None:
+    """What is replaced here for the runs of that Runner."""
+    return next((override for of, override in reversed(_open.get()) if of is owner), None)
+
+
+@contextmanager
+def override_of(owner: object, tree: Node, model: object, tools: Mapping[str, Callable[..., object]] | None) -> Iterator[None]:
+    """Replace these for that Runner, in this context, until the block ends."""
+    agents, known = _known(tree)
+    models = _models(model, agents)
+    given = _tools(tools, known)
+    outer = current_override(owner)
+    if outer is not None:
+        models = {**(outer.models if None not in models else {}), **models}
+        given = {**outer.tools, **given}
+    token = _open.set((*_open.get(), (owner, Override(models, given))))
+    try:
+        yield
+    finally:
+        _open.reset(token)
+
+
+def _models(model: object, agents: set[str]) -> dict[str | None, ChatModel | str]:
+    if model is None:
+        return {}
+    named: Mapping[Any, Any] = model if isinstance(model, Mapping) else {None: model}
+    for name, one in named.items():
+        if name is not None and name not in agents:
+            msg = f"override(model=...): there is no agent {name!r}. Agents: {', '.join(sorted(agents))}."
+            raise UsageError(msg)
+        if isinstance(one, type) or not (isinstance(one, str) or callable(getattr(one, "generate", None))):
+            msg = f"override(model=...): {one!r:.80} has no generate(): give a ChatModel, such as ScriptedModel([...]), or agents' names with a model for each."
+            raise UsageError(msg)
+    return dict(named)
+
+
+def _tools(tools: object, known: set[str]) -> dict[str, Callable[..., object]]:
+    if tools is None:
+        return {}
+    if not isinstance(tools, Mapping):
+        msg = f"override(tools={tools!r:.80}): give a mapping of names of tools to what replaces them, such as {{'get_weather': fake_weather}}."
+        raise UsageError(msg)
+    for name, one in tools.items():
+        if name not in known:
+            msg = f"override(tools=...): no agent has a tool {name!r}. Tools: {', '.join(sorted(known)) or 'none'}."
+            raise UsageError(msg)
+        own = getattr(one, "name", None) if hasattr(one, "spec") else name
+        if not (callable(one) or hasattr(one, "spec")) or own != name:
+            what = f"a tool of another name, {own!r}" if own != name else f"{one!r:.80}, which cannot be called"
+            msg = f"override(tools=...): {name!r} is to be replaced by {what}: give a function, or a Tool of the same name."
+            raise UsageError(msg)
+    return dict(tools)
+
+
+def _known(tree: Node) -> tuple[set[str], set[str]]:
+    """The names of all agents, those that are called by tools too, and of all tools."""
+    agents: set[str] = set()
+    tools: set[str] = set()
+    seen: set[int] = set()
+    trees = [tree]
+    for one in trees:  # grows on the way
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for node in (node for root in one.trees() for node in root.walk()):
+            agents.add(node.name)
+            tools_at: Callable[[Node], Mapping[str, Node | None]] = getattr(node.agent, "tools_at", _none)
+            for name, called in tools_at(node).items():
+                tools.add(name)
+                if called is not None:
+                    trees.append(called)
+    return agents, tools
+
+
+def _none(_node: Node) -> Mapping[str, Node | None]:
+    return {}

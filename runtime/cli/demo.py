@@ -1,0 +1,223 @@
+"""`understudy demo`: a team at work, of which the process is killed in the middle; and the examples, with the replies that are written in them.
+
+Owns: the story of the demo. Its agents play in processes of their own, one of which is really killed (SIGKILL): what is shown of them is what they say. It must
+never use a key, nor the network.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..codec.packing import unpack
+from ..data.events import AgentEvent, Interrupted
+from ..errors import UnderstudyError, UsageError
+from ..observe.timeline import timeline_of
+from ..runner import Runner
+from .answers import question_of
+from .event_view import EventView
+from .kept import looked
+from .loading import import_agents
+from .screen import Screen
+
+__all__ = ["list_demos", "play_demo"]
+
+_WORKER: Final = "understudy.actors.demo.worker"
+_DEFAULT: Final = "trip"
+_ABOUT: Final = "a router, three agents at once, an approval; its process is killed in the middle, and another one goes on"
+_HELPERS: Final = frozenset(("models", "show", "serving", "swarm_client"))
+_NO_KEYS: Final[Mapping[str, str]] = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE"), "")
+_DONE_BEFORE_THE_KILL: Final = 2
+"""How many of the three have answered when the process is killed."""
+
+
+def list_demos() -> int:
+    """The names, with a line about each."""
+    screen = Screen()
+    found = {_DEFAULT: _ABOUT, **{path.stem: _about(path) for path in _examples()}}
+    room = max(map(len, found))
+    for name, about in found.items():
+        screen.write(f"{name:<{room}}  ", "bold")
+        text = about if not screen.is_terminal or len(about) <= screen.width - room - 2 else f"{about[: screen.width - room - 3]}…"
+        screen.say(text)
+    return 0
+
+
+def play_demo(name: str | None, pace: float = 1.0) -> int:
+    """The demo of that name."""
+    if name is None or name == _DEFAULT:
+        return _Trip(pace).play()
+    known = {path.stem: path for path in _examples()}
+    if name not in known:
+        msg = f"demo {name}: there is none of that name. understudy demo --list says which there are."
+        raise UsageError(msg)
+    return _played(known[name])
+
+
+# --- the examples ---
+
+
+def _examples() -> list[Path]:
+    """They lie beside the packages: in the repository, and where it is installed."""
+    folder = Path(__file__).resolve().parents[2] / "examples"
+    return sorted(path for path in folder.glob("*.py") if path.stem not in _HELPERS and not path.stem.startswith("_"))
+
+
+def _about(path: Path) -> str:
+    return ((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines() or [""])[0]
+
+
+def _played(path: Path) -> int:
+    """In a process of its own, which knows of no key."""
+    process = subprocess.Popen([sys.executable, str(path)], env={**os.environ, **_NO_KEYS})  # noqa: S603 -- an example
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()  # it was told as well
+        raise
+
+
+# --- the trip ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """One line of a process."""
+
+    event: AgentEvent | None
+    tree: str
+    status: str | None
+
+
+class _Trip:
+    def __init__(self, pace: float) -> None:
+        import_agents()  # types of theirs stand in the events
+        self._pace = pace
+        self._screen = Screen()
+        self._view = EventView(self._screen)
+        self._waiting: Interrupted | None = None
+
+    def play(self) -> int:
+        with tempfile.TemporaryDirectory(prefix="understudy-demo-") as name:
+            folder = Path(name)
+            self._say("> Plan me a Saturday in Paris, and book the train.", "bold")
+            killed = self._until_killed(folder)
+            self._say(f"\nprocess {killed} is gone: SIGKILL, in the middle of a call. Each step that it has shown is in {name}/runs.db.", "bold red")
+            self._whole(folder, "recover", "goes on with the run: what was done is not done again")
+            if self._waiting is not None:
+                self._whole(folder, self._answer(self._waiting), "has the answer, and plays the rest")
+            return self._told(folder, killed)
+
+    def _until_killed(self, folder: Path) -> int:
+        """The first process, up to the moment at which it is killed. Returns its id."""
+        answered: set[str] = set()
+        with self._process(folder, "begin") as process:
+            self._say(f"\nprocess {process.pid} begins the run", "bold")
+            for said in _lines(process):
+                if said.event is None:
+                    break
+                self._view.show(said.event)
+                message = said.event.message
+                if message is None or said.event.agent_name == "Router":
+                    continue
+                if message.tool_calls:
+                    self._tree(said.tree)
+                elif message.role == "assistant":
+                    answered.add(said.event.agent_name)
+                if len(answered) == _DONE_BEFORE_THE_KILL:
+                    self._view.end()
+                    process.kill()
+                    process.wait()
+                    return process.pid
+            raise self._failed(process)
+
+    def _whole(self, folder: Path, part: str, what: str) -> None:
+        self._waiting = None
+        with self._process(folder, part) as process:
+            self._say(f"\nprocess {process.pid} {what}", "bold green")
+            for said in _lines(process):
+                if said.event is None:
+                    return
+                self._view.show(said.event)
+                if isinstance(said.event.action, Interrupted):
+                    self._waiting = said.event.action
+            raise self._failed(process)
+
+    def _answer(self, waiting: Interrupted) -> str:
+        self._view.end()
+        for context in waiting.contexts:
+            self._say(f"\n{question_of(context, 60)}: the run waits, and its process has ended", "bold yellow")
+        if sys.stdin is not None and sys.stdin.isatty():
+            return "no" if input("approve? [Y/n] ").strip().lower() in ("n", "no") else "yes"
+        self._say("approve? [Y/n] y")
+        return "yes"
+
+    def _told(self, folder: Path, killed: int) -> int:
+        """What there is to be seen afterwards: the timeline, and which calls were made."""
+        self._view.end()
+        self._say()
+
+        async def draw(runner: Runner) -> int:
+            picture = timeline_of(await runner.life("trip-1"))
+            self._screen.say(picture.text(min(self._screen.width, 110), ascii=self._screen.is_plain))
+            return 0
+
+        looked(str(folder / "runs.db"), draw)
+        calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+        counts = Counter(call["agent"] for call in calls)
+        expected = {"Router": 1, "Weather": 2, "Food": 1, "Sights": 1, "Booker": 2}
+        again = sorted(name for name, count in counts.items() if count > expected.get(name, 0))
+        lost = f"that of {' and '.join(again)}, which was under way when process {killed} was killed, was made again; all others were made once"
+        self._say(f"\n{len(calls)} calls of models: {lost if again else 'each was made once'}.", "bold")
+        self._say("Its code: understudy.actors.demo.trip. More: understudy demo --list, understudy run FILE:agent.", "dim")
+        return 0
+
+    # --- processes ---
+
+    @contextmanager
+    def _process(self, folder: Path, part: str) -> Iterator[subprocess.Popen[str]]:
+        command = [sys.executable, "-m", _WORKER, str(folder), str(self._pace), part]
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        # In a session of its own: Ctrl-C is for the command, which ends it.
+        process = subprocess.Popen(command, text=True, encoding="utf-8", start_new_session=True, **pipes)  # noqa: S603 -- its own
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def _failed(self, process: subprocess.Popen[str]) -> UnderstudyError:
+        said = (process.communicate()[1] or "").strip().splitlines()
+        return UnderstudyError(f"the demo's process has ended before its run: {said[-1] if said else f'exit code {process.returncode}'}")
+
+    def _say(self, text: str = "", style: str = "") -> None:
+        self._view.end()
+        self._screen.say(text, style)
+
+    def _tree(self, tree: str) -> None:
+        """The actors at this moment."""
+        self._view.end()
+        lines = [f"  │ {line}" for line in tree.splitlines()[1:]]
+        if lines:
+            self._screen.say("\n".join(["  the actors at this moment", *lines]), "dim")
+
+
+def _lines(process: subprocess.Popen[str]) -> Iterator[_Said]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        said = json.loads(line)
+        event = unpack(b64decode(said["event"])) if "event" in said else None
+        if event is not None and not isinstance(event, AgentEvent):
+            raise UnderstudyError("the demo's process says something else than events.")
+        yield _Said(event, said.get("tree", ""), said.get("status"))

@@ -1,0 +1,125 @@
+"""`understudy stats`: a running service, looked at through its console's address.
+
+Owns: what is asked for, and how it is shown. It must never send the token elsewhere than to that address.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from ..errors import UsageError
+from ..observe.timeline_axis import duration_text
+from .screen import Screen, one_line
+
+__all__ = ["StatsOptions", "fetch_stats", "stats_lines", "watch"]
+
+_SECONDS: Final = 10.0
+_MOST: Final = 4_000_000
+_MOST_CLASSES: Final = 8
+_REFUSED: Final = (401, 403)
+_MISSING: Final = 404
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What the command was given."""
+
+    address: str
+    token: str | None = None
+    every: float = 2.0
+    once: bool = False
+    as_json: bool = False
+
+
+def watch(options: StatsOptions) -> int:
+    """Show it: once, or again and again, until Ctrl-C."""
+    screen = Screen()
+    if options.as_json:
+        while True:
+            screen.say(json.dumps(fetch_stats(options)))
+            if options.once or not screen.is_terminal:
+                return 0
+            time.sleep(options.every)
+    if options.once or not screen.is_terminal:
+        screen.say("\n".join(stats_lines(fetch_stats(options), screen.width)))
+        return 0
+    from rich.live import Live  # noqa: PLC0415 -- an extra
+    from rich.text import Text  # noqa: PLC0415
+
+    with Live(Text(""), auto_refresh=False) as live:
+        while True:
+            live.update(Text("\n".join(stats_lines(fetch_stats(options), screen.width))), refresh=True)
+            time.sleep(options.every)
+
+
+def fetch_stats(options: StatsOptions) -> Mapping[str, Any]:
+    """What the service says of itself. Raises a `UsageError` that says what is wrong with the address."""
+    parts = urlsplit(options.address if "://" in options.address else f"http://{options.address}")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        msg = f"stats {options.address}: give the address of a console, such as http://127.0.0.1:8737/?token=..."
+        raise UsageError(msg)
+    token = options.token or "".join(parse_qs(parts.query).get("token", [])[:1])
+    shown = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/api/stats", "", ""))
+    request = urllib.request.Request(shown, headers={"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})})  # noqa: S310 -- http(s)
+    try:
+        with _opener().open(request, timeout=_SECONDS) as reply:
+            found = json.loads(reply.read(_MOST))
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in _REFUSED:
+            msg = f"stats: {shown} wants the token of the console: give the whole address that the console has shown, or --token."
+        elif error.code == _MISSING:
+            msg = f"stats: there is no console at {shown} (404): give the address of its page."
+        else:
+            msg = f"stats: {shown} says {error.code} {error.reason}."
+        raise UsageError(msg) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        msg = f"stats: {shown} does not answer: {reason}."
+        raise UsageError(msg) from None
+    if not isinstance(found, dict) or not isinstance(found.get("system"), dict):
+        msg = f"stats: what {shown} says is nothing that a console says."
+        raise UsageError(msg)
+    return found
+
+
+class _StaysThere(urllib.request.HTTPRedirectHandler):
+    """A token is sent to the address that the user has given, and no further."""
+
+    def redirect_request(self, *_args: object, **_kwargs: object) -> None:
+        return None
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_StaysThere)
+
+
+def stats_lines(stats: Mapping[str, Any], width: int) -> list[str]:
+    """The lines of one look."""
+    system, runs = stats["system"], stats.get("runs") or {}
+    more = set(stats.get("more") or ())
+    rate = system.get("handled_per_second")
+    handled = f"handled {system.get('handled', 0):,}{'' if rate is None else f' ({rate:,.0f} a second)'}"
+    lines = [
+        f"{system.get('name', 'system')}: {system.get('state', '?')}, {system.get('actors', 0):,} actors, {system.get('queued', 0):,} messages wait",
+        f"{handled}, restarts {system.get('restarts', 0):,}, dead letters {system.get('dead_letters', 0):,}",
+    ]
+    if runs:
+        lines.append("runs: " + ", ".join(f"{count:,}{'+' if name in more else ''} {name}" for name, count in runs.items() if isinstance(count, int)))
+    classes = sorted((system.get("by_class") or {}).items(), key=lambda one: -one[1])[:_MOST_CLASSES]
+    if classes:
+        lines.append("actors: " + ", ".join(f"{count:,} {name}" for name, count in classes))
+    lines += [f"  {depth:,} wait at {path}" for path, depth in (system.get("deepest") or []) if depth]
+    slowest = system.get("slowest_handler")
+    if slowest:
+        lines.append(f"slowest: {slowest.get('handler')} of {slowest.get('actor')} held the loop for {duration_text(float(slowest.get('seconds', 0)))}")
+    if stats.get("problem"):
+        lines.append(f"the store: {stats['problem']}")
+    return [one_line(line, width) if not line.startswith(" ") else f"  {one_line(line, width - 2)}" for line in lines]

@@ -1,0 +1,93 @@
+"""What is written for the user: on a terminal with colours, on one without, or into a pipe.
+
+Owns: colours, widths, and which characters the other side knows. What agents, models and tools have said cannot move the cursor, nor pass for what the
+command itself says. It must never ask.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TextIO
+
+from .word_wrap import WordWrap
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Screen", "clean", "one_line"]
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""All that a terminal would act on, but for the ends of lines and tabs."""
+
+_PLAIN: Final[Mapping[int, str]] = MappingProxyType(
+    {ord(one): other for one, other in {"→": "->", "·": "-", "✓": "ok", "✗": "x", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-", "●": "*"}.items()}
+)
+_NARROW: Final = 40
+
+
+def clean(text: str) -> str:
+    """A text that does nothing to a terminal but to be seen."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, most: int) -> str:
+    """A text of so many characters at most, in one line."""
+    text = clean(" ".join(text.split()))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+class Screen:
+    """The standard output of a command, or another stream."""
+
+    def __init__(self, stream: TextIO | None = None, *, width: int | None = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        encoding = getattr(self.stream, "encoding", None) or "ascii"
+        self.is_plain = not _knows(encoding, "→█")
+        self.is_terminal = self.stream.isatty()
+        self._width = width
+        self._rich: Console | None = None
+        if self.is_terminal:
+            from rich.console import Console  # noqa: PLC0415 -- an extra, which a pipe needs nothing of
+
+            self._rich = Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal; 80 where there is none."""
+        found = self._width or (shutil.get_terminal_size((80, 24)).columns if self.is_terminal else 80)
+        return max(found, _NARROW)
+
+    def write(self, text: str, style: str = "") -> None:
+        """As it is, without an end of the line."""
+        text = clean(text)
+        if self.is_plain:
+            text = text.translate(_PLAIN).encode("ascii", "replace").decode()
+        if self._rich is not None and style and text:
+            from rich.text import Text  # noqa: PLC0415 -- an extra
+
+            self._rich.print(Text(text, style), end="")
+        else:
+            encoding = getattr(self.stream, "encoding", None) or "ascii"
+            self.stream.write(text.encode(encoding, "replace").decode(encoding))
+        self.stream.flush()
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """A line, or several; on a terminal, such as are too long end between words."""
+        if self.is_terminal and any(len(line) > self.width for line in text.split("\n")):
+            words = WordWrap(self.width)
+            text = words.feed(text) + words.flush()
+        self.write(text, style)
+        self.stream.write("\n")
+        self.stream.flush()
+
+
+def _knows(encoding: str, text: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,169 @@
+"""The routes that act on a run: cancel, retry, resume, answer, forget.
+
+Owns: what may be asked for, and that who answers is noted. It must never answer for anybody: what it passes on is what the request says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from starlette.routing import BaseRoute, Route
+
+from ..agent.run_messages import CancelMode
+from ..errors import CheckpointNotFound, ResumeError, UnderstudyError, UsageError
+from .gate import CALLER
+from .json_forms import is_approval, run_json
+from .requests import answered, body_of, json_answer, text_of_body
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from ..data.interrupt import InterruptContext
+    from ..data.run_info import RunInfo
+    from .desk import Desk
+
+__all__ = ["Acting", "who_asks"]
+
+_MODES: Final = ("immediate", "after_model", "after_tools")
+_KINDS: Final = ("approve", "deny", "text", "json")
+_LONGEST_ANSWER: Final = 200_000
+_LONGEST_NOTED: Final = 2_000
+_LONGEST_NAME: Final = 100
+
+
+class Acting:
+    """The handlers."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[BaseRoute]:
+        handlers: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "cancel": self.cancel,
+            "retry": self.retry,
+            "resume": self.resume,
+            "answer": self.answer,
+            "forget": self.forget,
+        }
+        return [Route(f"/api/run/{path}", answered(handler), methods=["POST"]) for path, handler in handlers.items()]
+
+    async def cancel(self, request: Request) -> Response:
+        """Tell the process that has the run to end it. It is not waited for."""
+        body = await body_of(request)
+        info = await self._run_of(body)
+        mode = text_of_body(body, "mode", default="immediate")
+        if mode not in _MODES:
+            msg = f"mode={mode[:40]!r}: give one of {', '.join(_MODES)}."
+            raise UsageError(msg)
+        if info.status.value != "running":
+            msg = f"run {info.id!r:.200} is {info.status.value}: there is nothing to cancel."
+            raise ResumeError(msg, run=info.id)
+        run = self._desk.looking_at(info).attach(info.id, after=info.steps)
+        self._desk.begun.check()
+        run.cancel(cast("CancelMode", mode))
+        self._desk.begun.follow(run)
+        return json_answer({"id": info.id, "asked": True})
+
+    async def retry(self, request: Request) -> Response:
+        """Give a run that was set aside another life."""
+        info = await self._run_of(await body_of(request))
+        self._desk.begun.check()
+        await self._desk.begun.begin(await self._desk.playing(info).retry(info.id))
+        return await self._state(info.id)
+
+    async def resume(self, request: Request) -> Response:
+        """Go on from a save: the last one, or that with the number behind the `@`."""
+        body = await body_of(request)
+        info = await self._run_of(body)
+        save = _save_of(body, info)
+        runner = self._desk.playing(info)
+        self._desk.begun.check()
+        run = runner.resume(save, data=body.get("data"))
+        await self._desk.begun.begin(run)
+        return await self._state(run.id)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one thing that a run waits for, or has waited for at an earlier save. What else it waits for waits on."""
+        body = await body_of(request)
+        info = await self._run_of(body)
+        interrupt_id = text_of_body(body, "interrupt")
+        save = _save_of(body, info)
+        waiting = info.waiting if save == info.checkpoint_id else await self._desk.steps_of(info).waiting_at(save)
+        context = next((one for one in waiting if one.id == interrupt_id), None)
+        if context is None:
+            msg = f"run {info.id!r:.200} does not wait for {interrupt_id[:200]!r} any more: it was answered, or the run has ended."
+            raise ResumeError(msg, run=info.id)
+        runner = self._desk.playing(info)
+        kind, data, noted = _answer_of(body, context)
+        self._desk.begun.check()
+        log, by = self._desk.answer_log(), who_asks(request, body)
+        asks = str(getattr(context.info, "tool_name", "")) or str(context.address[-1] if context.address else "")
+        note = {"interrupt": context.id, "by": by, "kind": kind, "answer": noted[:_LONGEST_NOTED], "asks": asks[:200]}
+        await log.note(info.id, **note)
+        try:
+            run = runner.resume(save, {context.id: data})
+            await self._desk.begun.begin(run)
+        except UnderstudyError as error:
+            await log.note(info.id, **{**note, "refused": str(error)[:_LONGEST_NOTED]})
+            raise
+        if run.id != info.id:  # a branch
+            await log.note(run.id, **note)
+        return await self._state(run.id)
+
+    async def forget(self, request: Request) -> Response:
+        info = await self._run_of(await body_of(request))
+        await self._desk.looking_at(info).forget(info.id)
+        return json_answer({"id": info.id, "forgotten": True})
+
+    async def _run_of(self, body: dict[str, Any]) -> RunInfo:
+        return await self._desk.list.one(text_of_body(body, "id"))
+
+    async def _state(self, run_id: str) -> Response:
+        """How the run stands now; it may have ended already, and be kept no more."""
+        try:
+            return json_answer(run_json(await self._desk.list.one(run_id)))
+        except CheckpointNotFound:
+            return json_answer({"id": run_id, "status": "ended"})
+
+
+def _save_of(body: dict[str, Any], info: RunInfo) -> str:
+    """The save from which it is to go on: the last one, if none is named."""
+    save = text_of_body(body, "save", default="") or info.checkpoint_id
+    if save != info.checkpoint_id and save.rpartition("@")[0] != info.checkpoint_id:
+        msg = f"save={save[:200]!r} is no save of run {info.id!r:.200}: its saves are {info.checkpoint_id[:200]}@1 and so on."
+        raise UsageError(msg, run=info.id)
+    return save
+
+
+def who_asks(request: Request, body: dict[str, Any]) -> str:
+    """The name that the service knows; else the one that the page was told, which it cannot prove."""
+    return request.scope.get(CALLER) or text_of_body(body, "by", _LONGEST_NAME, default="").strip()
+
+
+def _answer_of(body: dict[str, Any], context: InterruptContext) -> tuple[str, object, str]:
+    """What kind of answer it is, what the run is given, and what is noted of it."""
+    kind, info = text_of_body(body, "kind"), cast("Any", context.info)
+    if kind not in _KINDS:
+        msg = f"kind={kind[:40]!r}: give one of {', '.join(_KINDS)}."
+        raise UsageError(msg)
+    if kind == "text":
+        text = text_of_body(body, "value", _LONGEST_ANSWER, default="")
+        return kind, text, text
+    if kind == "json":
+        if "value" not in body:
+            raise UsageError("'value': give the answer, as JSON.")
+        return kind, body["value"], json.dumps(body["value"], ensure_ascii=False)
+    if kind == "deny":
+        reason = text_of_body(body, "reason", _LONGEST_NOTED, default="").strip()
+        return kind, info.deny(reason) if is_approval(info) else False, reason
+    arguments = body.get("arguments")
+    if arguments is None:
+        return kind, info.approve() if is_approval(info) else True, ""
+    if not isinstance(arguments, dict):
+        raise UsageError("'arguments': give a JSON object with the arguments of the call.")
+    if not is_approval(info):
+        raise UsageError("what the run waits for is no call of a tool: it has no arguments that could be changed.")
+    return "approve with other arguments", info.approve(arguments), json.dumps(arguments, ensure_ascii=False)

@@ -1,0 +1,73 @@
+"""The runs that are begun from the console, and go on without a browser: resumed, retried, answered.
+
+Owns: a task for each, which takes its events until it ends, so that it need not wait for a consumer. It must never keep what a run has said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ..errors import SystemDraining
+from ..log import loggers
+
+if TYPE_CHECKING:
+    from ..run.run import Run
+
+__all__ = ["BegunRuns"]
+
+_MOST: Final = 1_000
+_PATIENCE: Final = 10.0
+"""Seconds after which a run counts as begun that has said nothing yet."""
+
+
+class BegunRuns:
+    """Those of one console. On one loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def check(self) -> None:
+        """Raise, if there is no room for another one."""
+        if len(self._tasks) >= _MOST:
+            msg = f"{_MOST:,} runs that were begun from this console are at work. Wait until some have ended."
+            raise SystemDraining(msg)
+
+    async def begin(self, run: Run) -> None:
+        """Return when the run has begun: with its first event, or its end. What is wrong with its beginning is raised."""
+        begun = self.follow(run)
+        await asyncio.wait((begun,), timeout=_PATIENCE)
+        if begun.done():
+            begun.result()
+
+    def follow(self, run: Run) -> asyncio.Future[None]:
+        """Take its events until it ends. What is returned is done when it has begun."""
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(_consume(run, begun))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return begun
+
+    async def aclose(self) -> None:
+        """Leave them: those whose steps are kept are continued by `recover()`, others are cancelled."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+async def _consume(run: Run, begun: asyncio.Future[None]) -> None:
+    try:
+        async for _ in run:
+            if not begun.done():
+                begun.set_result(None)
+        await run
+        if not begun.done():
+            begun.set_result(None)
+    except Exception as error:  # noqa: BLE001 -- it is raised where the run was begun
+        if begun.done():
+            loggers.console.warning("run %s, which was begun from the console, could not be followed to its end: %s", run.id, type(error).__name__)
+        else:
+            begun.set_exception(error)
+            begun.exception()  # whoever began it may have gone away

@@ -1,0 +1,140 @@
+// The console: which page is shown, the keys, dark and light.
+
+import { h, notice, replace } from "./dom.js";
+import { get } from "./net.js";
+import * as now from "./now.js";
+import * as runs from "./runs.js";
+import * as run from "./run.js";
+import * as answers from "./answers.js";
+import * as sessions from "./sessions.js";
+import * as session from "./session.js";
+import * as attempts from "./try.js";
+
+const PAGES = [
+  { name: "now", title: "Now", page: now },
+  { name: "runs", title: "Runs", page: runs },
+  { name: "answers", title: "To be answered", page: answers },
+  { name: "sessions", title: "Sessions", page: sessions },
+  { name: "try", title: "Try", page: attempts },
+];
+const OTHERS = { run: { page: run, under: "runs" }, session: { page: session, under: "sessions" } };
+const main = document.getElementById("main");
+let open = null;
+
+function show() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = (path || "now").split("/");
+  const known = PAGES.find((one) => one.name === name);
+  const chosen = known ?? OTHERS[name];
+  if (!chosen) {
+    location.hash = "#/now";
+    return;
+  }
+  open?.close?.();
+  replace(main);
+  document.querySelectorAll("#nav a").forEach((link) => {
+    if (link.dataset.name === (known?.name ?? chosen.under)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  });
+  let id = "";
+  try {
+    id = decodeURIComponent(rest.join("/"));
+  } catch {
+    notice("That address is no address of this console.", true);
+  }
+  document.title = `${known?.title ?? id} – understudy console`;
+  open = chosen.page.open(main, { id, query: new URLSearchParams(query ?? "") }) ?? null;
+  window.scrollTo(0, 0);
+}
+
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+function otherTheme() {
+  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const theme = dark ? "light" : "dark";
+  localStorage.setItem("understudy.theme", theme);
+  setTheme(theme);
+}
+
+const KEYS = [
+  ["1 – 5", "Now, Runs, To be answered, Sessions, Try"],
+  ["j, k", "the next row, the one before; Enter opens it"],
+  ["/", "to the first field of the page"],
+  ["[, ]", "the view to the left, to the right (of a run)"],
+  ["a, d", "approve or deny what is focused (To be answered)"],
+  ["Enter", "sends what is written; Shift Enter begins a line"],
+  ["t", "dark or light"],
+  ["Esc", "leave a field; back to the list"],
+];
+
+function help() {
+  const dialog = h("dialog", { class: "help" },
+    h("h2", {}, "Keys"),
+    h("dl", {}, KEYS.map(([keys, what]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, what)])),
+    h("div", { class: "row end" }, h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function move(step) {
+  const rows = [...main.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
+  (next.matches("a, button, [tabindex]") ? next : next.querySelector("a, button, [tabindex]"))?.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches?.("input, textarea, select");
+  if (event.key === "Escape" && typing) {
+    event.target.blur();
+    return;
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const page = PAGES[Number(event.key) - 1];
+  if (page) location.hash = `#/${page.name}`;
+  else if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
+  else if (event.key === "/") main.querySelector("input, select, textarea")?.focus();
+  else if (event.key === "t") otherTheme();
+  else if (event.key === "?") help();
+  else if (event.key === "Escape") history.back();
+  else if (!open?.key?.(event)) return;
+  event.preventDefault();
+});
+
+function who(name) {
+  const field = document.getElementById("who");
+  if (name) {
+    field.value = name;
+    field.disabled = true;
+    return;
+  }
+  field.value = localStorage.getItem("understudy.name") ?? "";
+  field.addEventListener("change", () => localStorage.setItem("understudy.name", field.value.trim()));
+}
+
+async function start() {
+  const address = new URL(location.href);
+  if (address.searchParams.has("token")) {  // the browser has a cookie by now: the token need not stay in sight, nor in the history
+    address.searchParams.delete("token");
+    history.replaceState(null, "", address);
+  }
+  setTheme(localStorage.getItem("understudy.theme"));
+  document.getElementById("theme").addEventListener("click", otherTheme);
+  document.getElementById("help").addEventListener("click", help);
+  replace(document.getElementById("nav"), PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { name: page.name } }, page.title)));
+  addEventListener("hashchange", show);
+  show();
+  try {
+    who((await get("me")).name);
+  } catch (error) {
+    who(null);
+    notice(error.message, true);
+  }
+}
+
+start();

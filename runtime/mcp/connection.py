@@ -1,0 +1,272 @@
+"""One connection to an MCP server, for all runs of a system.
+
+Everything that the SDK opens has to be closed by the task that has opened it: so one task holds the connection, and others ask by it. When it is lost, whoever
+asks next has it opened again; what was under way fails, and may have been done.
+
+Owns: the task, the client, the list of the server's tools, and whose question a question of the server is. It must never call a tool a second time by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+from ..errors import ToolError, UsageError, text_of
+from ..log import logger
+
+__all__ = ["Connection", "Elicitation", "McpServer", "need_mcp"]
+
+_MOST_TOOLS: Final = 1000
+_MOST_PAGES: Final = 100
+_TO_CLOSE: Final = 10.0
+"""Seconds that a server has to let its connection be closed."""
+
+Answer = Callable[["Elicitation"], Awaitable[Any]]
+_asking: Final[ContextVar[Answer | None]] = ContextVar("understudy_mcp_call", default=None)
+
+
+def need_mcp(what: str) -> None:
+    """Raise, if the SDK is not there."""
+    try:
+        import_module("mcp.client.client")
+    except ImportError as error:
+        msg = f"{what} needs the package mcp, version 2 or newer: pip install 'understudy[mcp]'."
+        raise UsageError(msg) from error
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """Where a server is: a command that is started here, or a URL."""
+
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    connect_timeout: float = 30.0
+    timeout: float | None = 300.0
+    mode: str = "auto"
+    """Which version of the protocol, as the SDK has it: of those before 2026, "legacy"."""
+
+    def __str__(self) -> str:
+        return f"the MCP server {self.url or ' '.join(self.command)!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Elicitation:
+    """What a server asks for while it does a call."""
+
+    message: str
+    schema: Mapping[str, Any] | None
+    url: str | None
+
+
+class Connection:
+    """One connection, on one loop."""
+
+    def __init__(self, server: McpServer) -> None:
+        self._server = server
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Any] | None = None  # the client, when it is connected
+        self._over = asyncio.Event()  # of the present task: it is to end
+        self._tools: tuple[Any, ...] | None = None  # None: to be asked for
+        self._calls: list[Answer] = []  # of the calls that are under way, those that can answer
+        self._is_closed = False
+
+    async def tools(self) -> tuple[Any, ...]:
+        """What the server offers now: the same tuple until that changes."""
+        for attempt in (1, 2):
+            client = await self._client()
+            if self._tools is not None:
+                return self._tools
+            try:
+                self._tools = found = await self._list(client)
+            except Exception as error:
+                await self._lose(client)
+                if attempt == 2 or not _is_lost(error):  # noqa: PLR2004 -- the second one
+                    raise self._error("has not listed its tools", error) from error
+            else:
+                return found
+        raise AssertionError
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Callable[..., Awaitable[None]], answer: Answer) -> Any:
+        """Have a tool called. A question of the server is put to `answer`."""
+        client = await self._client()
+        self._calls.append(answer)
+        token = _asking.set(answer)
+        try:
+            return await client.call_tool(name, arguments, progress_callback=progress)
+        except Exception as error:
+            if _is_lost(error):
+                await self._lose(client)
+                lost = f"was lost while it did {name!r}, which may have been done all the same"
+                raise self._error(lost, error) from error
+            raise self._error(f"refused {name!r}" if type(error).__name__ == "MCPError" else f"failed at {name!r}", error) from error
+        finally:
+            _asking.reset(token)
+            self._calls.remove(answer)
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+        await self._end()
+
+    # ---- the connection
+
+    async def _client(self) -> Any:
+        """The client, connected. Of several that ask at once, one connects."""
+        if self._is_closed:
+            msg = f"{self._server} is closed: use it within its `async with`, or in a system that is not left."
+            raise UsageError(msg)
+        if self._ready is None or self._task is None or self._task.done():
+            self._over, self._tools = asyncio.Event(), None
+            self._ready = asyncio.get_running_loop().create_future()
+            self._task = asyncio.get_running_loop().create_task(self._hold(self._ready, self._over), name=f"connection to {self._server}")
+        return await asyncio.shield(self._ready)
+
+    async def _hold(self, ready: asyncio.Future[Any], over: asyncio.Event) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                client = await self._connect(stack)
+                if not ready.done():
+                    ready.set_result(client)
+                await over.wait()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 -- whoever waits is told, whatever it is; groups of errors among them
+            if not ready.done():
+                ready.set_exception(self._error("cannot be used", error))
+            else:
+                logger.info("%s: the connection has ended: %s", self._server, _said(error))
+        finally:
+            if not ready.done():
+                ready.cancel()
+            elif not ready.cancelled():
+                ready.exception()  # that it is known to nobody is no reason for a warning
+            self._tools = None
+
+    async def _connect(self, stack: contextlib.AsyncExitStack) -> Any:
+        need_mcp("McpTools")
+        from mcp.client.client import Client  # noqa: PLC0415 -- an extra, which only who uses it needs
+
+        client = Client(
+            await self._transport(stack),
+            read_timeout_seconds=self._server.timeout,
+            elicitation_callback=self._elicited,
+            message_handler=self._message,
+            cache=None,
+            mode=self._server.mode,
+        )
+        async with asyncio.timeout(self._server.connect_timeout):
+            await stack.enter_async_context(client)
+        if client.protocol_version >= "2026":  # it says that its list has changed to those who listen for it
+            listening = asyncio.get_running_loop().create_task(self._listen(client))
+            stack.push_async_callback(_ended, listening)
+        return client
+
+    async def _transport(self, stack: contextlib.AsyncExitStack) -> Any:
+        server = self._server
+        if server.url is None:
+            from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415 -- as above
+
+            env = None if server.env is None else dict(server.env)
+            return StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=env, cwd=server.cwd)
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 -- as above
+        from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415 -- as above
+
+        http = await stack.enter_async_context(create_mcp_http_client(headers=dict(server.headers)))
+        return streamable_http_client(server.url, http_client=http)
+
+    async def _lose(self, client: Any) -> None:
+        """It is of no use any more; unless another one has taken its place."""
+        ready = self._ready
+        if ready is not None and ready.done() and not ready.cancelled() and ready.exception() is None and ready.result() is client:
+            await self._end()
+
+    async def _end(self) -> None:
+        task, self._task, self._ready = self._task, None, None
+        if task is None:
+            return
+        self._over.set()
+        done, _ = await asyncio.wait((task,), timeout=_TO_CLOSE)
+        if not done:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    # ---- what the server says
+
+    async def _list(self, client: Any) -> tuple[Any, ...]:
+        found: list[Any] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            found += page.tools
+            cursor = page.next_cursor
+            if len(found) > _MOST_TOOLS:
+                msg = f"{self._server} offers more than {_MOST_TOOLS:,} tools: no model takes so many. Choose some, with tools=."
+                raise ToolError(msg)
+            if cursor is None:
+                return tuple(found)
+        msg = f"{self._server} never comes to the end of its list of tools."
+        raise ToolError(msg)
+
+    async def _listen(self, client: Any) -> None:
+        with contextlib.suppress(Exception):  # it tells of no changes, or is lost, which the next call finds
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._tools = None
+
+    async def _message(self, message: Any) -> None:
+        if type(message).__name__ == "ToolListChangedNotification" or type(getattr(message, "root", None)).__name__ == "ToolListChangedNotification":
+            self._tools = None
+
+    async def _elicited(self, _context: Any, params: Any) -> Any:
+        """Whose call it is for is said by the protocol's newer versions; by older ones it is known only while there is just one."""
+        from mcp.types import ElicitResult  # noqa: PLC0415 -- an extra, which only who uses it needs
+
+        answer = _asking.get()
+        if answer is None:
+            if len(self._calls) != 1:
+                logger.info("%s asks for something while it does %d calls, and does not say for which: it is declined.", self._server, len(self._calls))
+                return ElicitResult(action="decline")
+            answer = self._calls[0]
+        said = await answer(Elicitation(params.message, getattr(params, "requested_schema", None), getattr(params, "url", None)))
+        if said is None or said is False:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=said if isinstance(said, dict) else None)
+
+    def _error(self, what: str, error: BaseException) -> ToolError:
+        return ToolError(f"{self._server} {what}: {_said(error)}")
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, and not only one request."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_lost, error.exceptions))
+    if type(error).__name__ == "MCPError":
+        return getattr(getattr(error, "error", None), "code", 0) == _CONNECTION_CLOSED or "session" in str(error).lower()
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in ("anyio", "httpx2", "httpcore2", "httpx")
+
+
+_CONNECTION_CLOSED: Final = -32000
+
+
+def _said(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_said(one) for one in error.exceptions)
+    if isinstance(error, TimeoutError):
+        return "it has not answered in time"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {error.filename!r}"
+    return f"{type(error).__name__}: {text_of(error)}" if isinstance(error, Exception) else type(error).__name__

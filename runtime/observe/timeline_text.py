@@ -1,0 +1,136 @@
+"""A picture of a run over time as lines of text, for a terminal.
+
+Owns: the lines. It must never be wider than it is told, nor need anything but text: no colours, and where `ascii` is wanted no other characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from .svg import shortened
+from .timeline_axis import Axis, duration_text
+from .timeline_values import BandKind, TimelinePart, TimelineRow
+
+if TYPE_CHECKING:
+    from .timeline import Timeline
+
+__all__ = ["BAND_NAMES", "text_of"]
+
+BAND_NAMES: Final[dict[BandKind, str]] = {"waits": "waits for an answer", "lost": "without a process", "rests": "at rest"}
+
+_CELLS: Final[Mapping[str, str]] = MappingProxyType(
+    {"model": "█", "tool": "▒", "own": "▓", "idle": "─", "still": "┄", "waits": "░", "lost": "×", "rests": "░", "more": "…"}  # noqa: RUF001 -- a cross
+)
+_ASCII: Final[Mapping[str, str]] = MappingProxyType(
+    {"model": "#", "tool": "=", "own": "+", "idle": "-", "still": ".", "waits": "~", "lost": "x", "rests": "~", "more": "..."}
+)
+_MOST_ROWS: Final = 200
+_LONGEST_NAME: Final = 26
+_DURATION: Final = 9
+_TICK: Final = 12
+_LEAST: Final = 40
+
+
+def text_of(picture: Timeline, width: int, *, ascii: bool = False) -> str:  # noqa: A002 -- what it is
+    """The whole picture."""
+    width = max(width, _LEAST)
+    cells = _ASCII if ascii else _CELLS
+    lines = _Lines(picture, width, cells)
+    rows = [line for row in picture.rows[:_MOST_ROWS] for line in lines.of_row(row)]
+    if len(picture.rows) > _MOST_ROWS:
+        rows.append(f"{cells['more']} and {len(picture.rows) - _MOST_ROWS} more")
+    legend = {part.kind: True for row in picture.rows for span in row.spans for part in span.parts}
+    words = {"model": "model", "tool": "tool", "own": "own work"}
+    shown = "  ".join(f"{cells[kind]} {word}" for kind, word in words.items() if kind in legend)
+    found = [*_head(picture, width, cells["more"]), lines.ticks(), *rows, *lines.bands(), *([shown] if shown else [])]
+    text = "\n".join(line.rstrip() for line in found)
+    return text.replace("…", "~").encode("ascii", "replace").decode() if ascii else text
+
+
+def _head(picture: Timeline, width: int, more: str) -> list[str]:
+    first = picture.title()
+    lines = [first if len(first) <= width else first[: width - len(more)] + more]
+    line = ""
+    for part in picture.summary():
+        if line and len(line) + 2 + len(part) > width:
+            lines.append(line)
+            line = ""
+        line = f"{line}, {part}" if line else part
+    return [*lines, line] if line else lines
+
+
+class _Lines:
+    def __init__(self, picture: Timeline, width: int, cells: Mapping[str, str]) -> None:
+        self._picture, self._cells = picture, cells
+        self._axis = Axis(picture.start, picture.end, picture.bands)
+        names = [f"{'  ' * min(row.depth, 4)}{row.name}" for row in picture.rows[:_MOST_ROWS]]
+        names += [f"{'  ' * min(row.depth, 4)}  {name}" for row in picture.rows[:_MOST_ROWS] for name in _tools(row)]
+        names += [BAND_NAMES[band.kind] for band in picture.bands]
+        self._label = min(max((len(name) for name in names), default=4), _LONGEST_NAME, width // 3)
+        self._room = width - self._label - _DURATION - 2
+
+    def of_row(self, row: TimelineRow) -> Iterable[str]:
+        indent = "  " * min(row.depth, 4)
+        cells = [" "] * self._room
+        for span in row.spans:
+            self._fill(cells, span.start, span.end, self._cells["idle"])
+        parts = [part for span in row.spans for part in span.parts]
+        for part in parts:
+            if part.kind != "tool":
+                self._fill(cells, part.start, part.end, self._cells[part.kind])
+        for band in self._picture.bands:
+            self._fill(cells, band.start, band.end, self._cells["still"], only_at_work=True)
+        yield self._line(indent + row.name, cells, sum(self._picture.active(span.start, span.end) for span in row.spans))
+        for name, calls in _tools(row).items():
+            cells = [" "] * self._room
+            for part in calls:
+                self._fill(cells, part.start, part.end, self._cells["tool"])
+            for band in self._picture.bands:
+                self._fill(cells, band.start, band.end, self._cells["still"], only_at_work=True)
+            yield self._line(f"{indent}  {name}", cells, sum(self._picture.active(part.start, part.end) for part in calls))
+
+    def bands(self) -> Iterable[str]:
+        for kind, name in BAND_NAMES.items():
+            bands = [band for band in self._picture.bands if band.kind == kind]
+            if not bands:
+                continue
+            cells = [" "] * self._room
+            for band in bands:
+                self._fill(cells, band.start, band.end, self._cells[kind])
+            yield self._line(name, cells, sum(band.end - band.start for band in bands))
+
+    def ticks(self) -> str:
+        cells = [" "] * (self._room + _DURATION)
+        free = 0
+        for place, text in self._axis.ticks(max(1, self._room // _TICK)):
+            at = round(place * (self._room - 1))
+            if at >= free and at + len(text) <= len(cells):
+                cells[at : at + len(text)] = text
+                free = at + len(text) + 2
+        return " " * (self._label + 1) + "".join(cells)
+
+    def _fill(self, cells: list[str], start: float, end: float, what: str, *, only_at_work: bool = False) -> None:
+        first = min(int(self._axis.place(start) * self._room), self._room - 1)
+        last = max(first, min(int(self._axis.place(end) * self._room + 0.5), self._room) - 1)
+        for at in range(first, last + 1):
+            if not only_at_work or cells[at] != " ":
+                cells[at] = what
+
+    def _line(self, name: str, cells: list[str], seconds: float) -> str:
+        return f"{_cut(name, self._label):<{self._label}} {''.join(cells)} {duration_text(seconds):>{_DURATION}}"
+
+
+def _cut(name: str, most: int) -> str:
+    indent = len(name) - len(name.lstrip())
+    return name[:indent] + shortened(name[indent:], most - indent)
+
+
+def _tools(row: TimelineRow) -> dict[str, list[TimelinePart]]:
+    found: dict[str, list[TimelinePart]] = {}
+    for span in row.spans:
+        for part in span.parts:
+            if part.kind == "tool":
+                found.setdefault(part.name, []).append(part)
+    return found

@@ -1,0 +1,77 @@
+"""How a `RedisStore` hears of what other processes write: the scripts publish each key that they write, on a channel of its own.
+
+Owns: that connection, and its subscriptions. It must never read what was written.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from ..listening import wait_for_any
+from ..watching import Watchers
+
+__all__ = ["Subscriptions"]
+
+_AT_ONCE: Final = 500
+
+
+class Subscriptions:
+    """One connection that is subscribed to the channels of all keys that are watched."""
+
+    def __init__(self, watchers: Watchers, make_client: Callable[[], Any], root: bytes) -> None:
+        self._watchers = watchers
+        self._make_client = make_client
+        self._root = root + b"n:"
+        self._client: Any = None
+        self._pubsub: Any = None
+        self._is_asked = False  # whether the server has yet to say that it is there
+
+    def open(self) -> None:
+        self._client = self._make_client()
+        self._client.ping()
+        self._pubsub = self._client.pubsub()
+        self._is_asked = False
+
+    def follow(self, added: Collection[bytes], gone: Collection[bytes]) -> None:
+        for keys, command in ((gone, self._pubsub.unsubscribe), (added, self._pubsub.subscribe)):
+            channels = [self._root + key for key in keys]
+            for start in range(0, len(channels), _AT_ONCE):
+                command(*channels[start : start + _AT_ONCE])
+
+    def wait(self, wake: socket.socket, seconds: float) -> None:
+        if self._read():  # what the client has read already is not seen by the socket
+            return
+        connection = self._pubsub.connection
+        if connection is None:
+            wait_for_any([wake], seconds)
+            return
+        if wait_for_any([connection._sock, wake], seconds):  # there is no other way to wait for two things
+            self._read()
+        elif self._pubsub.subscribed:
+            if self._is_asked:
+                msg = f"the server has said nothing for {2 * seconds:g} s"
+                raise ConnectionError(msg)
+            self._pubsub.ping()
+            self._is_asked = True
+
+    def close(self) -> None:
+        pubsub, client, self._pubsub, self._client = self._pubsub, self._client, None, None
+        if pubsub is not None:
+            pubsub.close()  # lets go of a connection that is lost, too
+        if client is not None:
+            client.close()
+
+    def _read(self) -> bool:
+        """Take what has come. Returns whether anything has."""
+        armed, told = [], []
+        while self._pubsub.subscribed and (message := self._pubsub.get_message(timeout=0)) is not None:
+            self._is_asked = False
+            if message["type"] == "message":
+                told.append(bytes(message["channel"]).removeprefix(self._root))
+            elif message["type"] == "subscribe":
+                armed.append(bytes(message["channel"]).removeprefix(self._root))
+        self._watchers.arm(armed)
+        self._watchers.tell(told)
+        return bool(armed or told)

@@ -1,0 +1,136 @@
+"""What the loop's thread was doing while it was held: looked at from a thread of its own.
+
+Owns: that thread, and the last place in the program's code at which it has seen the loop's thread. It is there only while actors are at work, and looks a few
+times in each span that matters. It is a bare thread, which starts in a tenth of the time: it runs none of the program's code. It must never keep a frame: that
+would keep alive all that is in it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+from time import perf_counter
+from types import FrameType
+from typing import Final, NamedTuple
+
+__all__ = ["LoopSampler", "Place"]
+
+_LINGERS: Final = 4
+"""The thread ends after so many looks in a row at which nothing was at work."""
+
+_LONGEST: Final = 1.0
+"""Seconds between two looks at most: a limit that is large needs no more."""
+
+_HERE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 -- pathlib would have to be imported
+_OURS: Final = tuple(os.path.join(_HERE, room, "") for room in ("actors", "runtime"))  # noqa: PTH118 -- as above
+_STANDARD: Final = (os.path.join(os.path.dirname(os.__file__), ""), "<frozen")  # noqa: PTH118, PTH120 -- as above
+_LOOPS: Final = ("asyncio/base_events.py", "asyncio/runners.py", "asyncio/events.py", "selectors.py")
+
+_ADVICE: Final = (
+    ("actors/tools/", "A tool that has to block is a plain `def`, which runs in a thread of its own; an `async def` awaits, and never blocks."),
+    ("actors/guardrail.py", "A guardrail runs on the loop: await in it, or hand what blocks to a thread, with `await asyncio.to_thread(...)`."),
+    (
+        "runtime/agent/hooks.py",
+        "A hook runs on the loop: make it `async def`, and await in it, or `await asyncio.to_thread(...)` what blocks.",
+    ),
+    ("actors/chat_agent/asking.py", "An instruction, a middleware or a modifier of messages runs on the loop: make it `async def`, and await in it."),
+    ("runtime/models/", "A model runs on the loop: use an asynchronous client, or hand what blocks to a thread, with `await asyncio.to_thread(...)`."),
+    ("runtime/durability/", "A store whose methods are plain functions runs on the loop: make them `async def`, and hand what blocks to a thread."),
+)
+
+
+class Place(NamedTuple):
+    """Where the thread was."""
+
+    at: float
+    function: str
+    """In the program's own code: the innermost one there. Else, in a library's, or in this package's."""
+    file: str
+    line: int
+    called: str
+    """What that has called, if it is not itself at work: a function of a library."""
+    advice: str | None
+    """What to do, if it is known what kind of code that is."""
+
+    def __str__(self) -> str:
+        called = f", in its call of {self.called}" if self.called else ""
+        return f"{self.function} ({self.file}:{self.line}){called}"
+
+
+class LoopSampler:
+    """Looks at one thread, as long as it is told now and then that something is at work there."""
+
+    __slots__ = ("_ident", "_is_there", "_is_wanted", "_seconds", "_wake", "last")
+
+    def __init__(self, slow_after: float) -> None:
+        self._seconds = min(slow_after / 3, _LONGEST)
+        self._ident = 0
+        self._is_there = False  # whether the thread was started, and has not ended
+        self._is_wanted = False
+        self._wake = threading.Event()  # set when it is to end at once
+        self.last: Place | None = None
+
+    def at_work(self) -> None:
+        """Something begins on the loop. In its thread, a few times a second."""
+        self._is_wanted = True
+        if not self._is_there and self._seconds > 0:
+            self._ident = threading.get_ident()
+            self._wake = threading.Event()
+            self._is_there = True
+            try:
+                _thread.start_new_thread(self._look_on, (self._wake,))
+            except RuntimeError:
+                self._is_there = False  # the interpreter is ending, or there can be no more threads: then nothing is seen
+
+    def stop(self) -> None:
+        """End the thread. It does so at once, and is not waited for."""
+        self._wake.set()
+        self._is_there = False
+
+    def seen_since(self, started: float) -> Place | None:
+        """Where the thread was last, if that was after that time."""
+        last = self.last
+        return last if last is not None and last.at >= started else None
+
+    def _look_on(self, wake: threading.Event) -> None:
+        idle = 0
+        while idle < _LINGERS and not wake.wait(self._seconds):
+            idle = 0 if self._is_wanted else idle + 1
+            self._is_wanted = False
+            frame = sys._current_frames().get(self._ident)
+            place = None if frame is None else _place_of(frame)
+            frame = None
+            if place is not None:
+                self.last, idle = place, 0
+        if not wake.is_set():
+            self._is_there = False
+
+
+def _place_of(frame: FrameType) -> Place | None:
+    """The innermost frame of the program's own code; without one, of a library's; without one, of this package's. None: the loop waits."""
+    own: tuple[FrameType, str] | None = None
+    library: tuple[FrameType, str] | None = None
+    ours: FrameType | None = None
+    caller, called = "", ""
+    at: FrameType | None = frame
+    while at is not None and not at.f_code.co_filename.endswith(_LOOPS):
+        file = at.f_code.co_filename
+        if file.startswith(_OURS):
+            ours = ours or at
+            if own is not None or library is not None:
+                caller = caller or file[len(_HERE) + 1 :]  # of this package, that called it
+        elif file.startswith(_STANDARD) or "site-packages" in file:
+            if not file.startswith(_STANDARD):
+                library = library or (at, called)
+        else:
+            own = own or (at, called)
+        called = called or at.f_code.co_qualname
+        at = at.f_back
+    found, through = own or library or (ours, "")
+    if at is None or found is None:
+        return None
+    code = found.f_code
+    advice = next((text for start, text in _ADVICE if caller.startswith(start)), None)
+    return Place(perf_counter(), code.co_qualname, code.co_filename, found.f_lineno, through, advice)

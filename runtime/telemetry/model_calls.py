@@ -1,0 +1,102 @@
+"""One call of a chat model, looked at.
+
+Owns: the span of it, its tokens, and when its first piece came. It must never change the request or the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..data.chat import Message
+from ..log import loggers
+from .content import as_json, model_name, provider_name
+from .watch import RunWatch
+
+if TYPE_CHECKING:
+    from ..data.chat import Usage
+    from ..models.protocol import ModelRequest
+
+__all__ = ["ModelCall", "watched_answer"]
+
+
+class ModelCall:
+    """A call under way: opened when it is made, and closed in the same task."""
+
+    __slots__ = ("_asked", "_first", "_model", "_opened", "_provider", "_watch")
+
+    def __init__(self, watch: RunWatch, model: object, request: ModelRequest, agent: str, *, streams: bool) -> None:
+        self._watch = watch
+        self._asked = model
+        self._model, self._provider = model_name(model), provider_name(model)
+        self._first: float | None = None
+        loggers.chat_agent.debug("Model %s is asked by %s: %d messages.", self._model, agent, len(request.messages))
+        self._opened = watch.open(f"chat {self._model}", self._attributes(request, agent, streams=streams), client=True)
+
+    def _attributes(self, request: ModelRequest, agent: str, *, streams: bool) -> dict[str, Any]:
+        settings = request.settings
+        said: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.request.model": self._model,
+            "gen_ai.agent.name": agent,
+        }
+        if streams:
+            said["gen_ai.request.stream"] = True
+        for name in ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty"):
+            value = getattr(settings, name)
+            if value is not None:
+                said[f"gen_ai.request.{name}"] = value
+        if self._watch.content:
+            said |= {"gen_ai.input.messages": as_json(request.messages), "input.value": as_json(request.messages)}
+        return said
+
+    def piece(self) -> None:
+        """A piece of the reply has come."""
+        if self._first is None:
+            self._first = perf_counter() - self._opened.started
+
+    def end(self, reply: object) -> None:
+        """It has answered."""
+        usage = reply.usage if isinstance(reply, Message) else None
+        said: dict[str, Any] = {}
+        if usage is not None:
+            said = {"gen_ai.usage.input_tokens": usage.input_tokens, "gen_ai.usage.output_tokens": usage.output_tokens}
+            if usage.cached_tokens:
+                said["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
+        if self._first is not None:
+            said["gen_ai.response.time_to_first_chunk"] = self._first
+        if isinstance(reply, Message):
+            said["gen_ai.response.finish_reasons"] = ("tool_calls",) if reply.tool_calls else ("stop",)
+            if self._watch.content:
+                said |= {"gen_ai.output.messages": as_json((reply,)), "output.value": reply.text}
+        self._opened.set(said)
+        self._close(usage, None)
+
+    def fail(self, error: BaseException) -> None:
+        """It has failed, or was cancelled."""
+        self._opened.fail(error)
+        refused = getattr(error, "message", None)
+        self._close(refused.usage if isinstance(refused, Message) else None, type(error).__qualname__)
+
+    def _close(self, usage: Usage | None, error: str | None) -> None:
+        self._model = model_name(self._asked)  # of several, another one may have answered
+        if error is None:
+            self._opened.set({"gen_ai.response.model": self._model})
+        seconds = self._opened.close()
+        loggers.chat_agent.debug("Model %s %s after %.3f s.", self._model, "answers" if error is None else f"fails with {error}", seconds)
+        for meter in self._watch.meters:
+            meter.model_called(self._model, self._provider, seconds, self._first, usage, error)
+
+
+async def watched_answer(watch: RunWatch, model: object, request: ModelRequest, agent: str, answer: Awaitable[Message]) -> Message:
+    """The reply to a call that does not stream."""
+    call = ModelCall(watch, model, request, agent, streams=False)
+    try:
+        reply = await answer
+    except BaseException as error:
+        call.fail(error)
+        raise
+    call.end(reply)
+    return reply

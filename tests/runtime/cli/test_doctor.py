@@ -1,0 +1,62 @@
+"""`understudy doctor`: a line for each thing that agents need."""
+
+import pytest
+
+from tests.doubles.commands import command
+from understudy.runtime.cli.doctor import _without_password
+
+__all__ = ["command"]
+
+
+def line(done, name):
+    (found,) = [line for line in done.stdout.splitlines() if line.split()[1] == name]
+    return found
+
+
+def test_each_thing_has_a_line_and_what_is_only_missing_is_no_failure(command):
+    done = command("doctor")
+    assert [one.split()[1] for one in done.stdout.splitlines()] == ["versions", "extras", "clock", "keys", "model", "store"]
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert line(done, "versions").startswith("✓ versions understudy ")
+    assert line(done, "keys").startswith("· keys")
+    assert "understudy.db is not there yet" in line(done, "store")
+
+
+def test_a_store_is_written_and_read(command):
+    command("run", "clerks.py", "hello", "--store", "runs.db")
+    assert "runs.db: written, read and removed in" in line(command("doctor", "--store", "runs.db"), "store")
+
+
+@pytest.mark.parametrize("kind", ["redis", "postgres"])
+def test_a_server_is_asked_and_its_clock_compared(command, store_recipe, kind):
+    address = store_recipe(kind)[1][0]
+    if kind == "postgres":
+        of = dict(part.split("=", 1) for part in address.split())
+        address = f"postgresql://{of['user']}:{of['password']}@{of['host']}:{of['port']}/{of['dbname']}"
+    assert "written, read and removed" in line(command("doctor", "--store", address), "store")
+
+
+def test_what_is_wrong_is_told_in_its_line_and_ends_with_1(command, tmp_path):
+    (tmp_path / "notes.db").write_text("this is no database, and is long enough to be looked at as one" * 20)
+    done = command("doctor", "nothing.py", "--store", "notes.db", "--ask")
+    assert done.exit_code == 1
+    assert line(done, "store").startswith("✗ store")
+    assert "there is no such file" in line(done, "agent")
+    assert line(done, "model").startswith("✗ model")
+    assert len(done.stdout.splitlines()) == 7
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_is_told(command):
+    assert "✗ store" in command("doctor", "--store", "redis://127.0.0.1:1/0").stdout
+
+
+def test_keys_and_passwords_are_never_shown(command, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_MODEL", "gpt-x")
+    done = command("doctor", "clerks.py", "--store", "redis://me:hidden@127.0.0.1:1/0")
+    assert "sk-secret" not in done.stdout
+    assert "gpt-x" in line(done, "model")
+    assert "hidden" not in done.stdout
+    assert _without_password("postgresql://me:p@ss@host/db") == "postgresql://host/db"
+    assert "Clerk, 1 agents in all" in line(done, "agent")
