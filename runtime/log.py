@@ -62,6 +62,7 @@ class LogContext(logging.Filter):
 class Loggers(NamedTuple):
     """The logger of each room: `understudy.durability`, and so on."""
 
+    stores: logging.Logger
     models: logging.Logger
     actor: logging.Logger
     system: logging.Logger
@@ -72,6 +73,9 @@ class Loggers(NamedTuple):
     runner: logging.Logger
     telemetry: logging.Logger
     a2a: logging.Logger
+    cluster: logging.Logger
+    mcp: logging.Logger
+    realtime: logging.Logger
     console: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from ..errors import ToolError, UsageError, text_of
-from ..log import logger
+from ..log import loggers
 
 __all__ = ["Connection", "Elicitation", "McpServer", "need_mcp"]
 
@@ -141,7 +141,7 @@ class Connection:
             if not ready.done():
                 ready.set_exception(self._error("cannot be used", error))
             else:
-                logger.info("%s: the connection has ended: %s", self._server, _said(error))
+                loggers.mcp.info("%s: the connection has ended: %s", self._server, _said(error))
         finally:
             if not ready.done():
                 ready.cancel()
@@ -231,7 +231,7 @@ class Connection:
         answer = _asking.get()
         if answer is None:
             if len(self._calls) != 1:
-                logger.info("%s asks for something while it does %d calls, and does not say for which: it is declined.", self._server, len(self._calls))
+                loggers.mcp.info("%s asks for something while it does %d calls, and does not say for which: it is declined.", self._server, len(self._calls))
                 return ElicitResult(action="decline")
             answer = self._calls[0]
         said = await answer(Elicitation(params.message, getattr(params, "requested_schema", None), getattr(params, "url", None)))

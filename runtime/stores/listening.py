@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, Protocol
 
-from ..log import logger
+from ..log import loggers
 from .watching import Watch, Watchers
 
 __all__ = ["Listener", "Source", "wait_for_any"]
@@ -99,7 +99,7 @@ class Listener:
                         return
                 except Exception as error:  # noqa: BLE001 -- every error of every client: those who watch look for themselves meanwhile
                     if pause == _FIRST_PAUSE:
-                        logger.info("%s cannot hear of changes for now, and looks for them: %s: %s", self._name, type(error).__name__, error)
+                        loggers.stores.info("%s cannot hear of changes for now, and looks for them: %s: %s", self._name, type(error).__name__, error)
                 finally:
                     self.watchers.disarm()
                     self._source.close()

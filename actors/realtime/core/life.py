@@ -17,7 +17,7 @@ from ....runtime.data.run_result import RunResult, RunStatus
 from ....runtime.durability.leases import Busy
 from ....runtime.durability.store_access import StoreAccess
 from ....runtime.errors import CheckpointError, RunLost, UnderstudyError
-from ....runtime.log import logger
+from ....runtime.log import loggers
 from ..agent import RealtimeAgent
 from ..config import RealtimeLimits
 from ..events import RealtimeError
@@ -286,7 +286,7 @@ class Life(Inputs):
             async with Deadline(limit, self.clock):
                 await self._close_all()
         except TimeoutError:
-            logger.warning("A session did not close within %s s: what did not end is left behind.", limit)
+            loggers.realtime.warning("A session did not close within %s s: what did not end is left behind.", limit)
         except Exception as error:  # noqa: BLE001 -- it is the last: shown where all others are
             self.end_error = self.end_error or error
         finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...codec.packing import pack, unpack
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 from ..control import read_control
 from ..errors import ClusterError, VersionMismatch
 from ..spec import ClusterSpec
@@ -118,7 +118,7 @@ class Changes:
             async with asyncio.timeout(timeout + 5):
                 report = unpack(await self._transport.door(name).call("drain", pack(timeout)))
         except (HostGone, TimeoutError) as error:
-            logger.warning("Host %s could not be drained (%s): it is ended, and others take over what it had.", name, error or "no answer in time")
+            loggers.cluster.warning("Host %s could not be drained (%s): it is ended, and others take over what it had.", name, error or "no answer in time")
         await self._end(name)
         return report
 

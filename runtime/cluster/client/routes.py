@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...codec.packing import pack, unpack
 from ...data.chat import new_id
 from ...errors import CheckpointError
-from ...log import logger
+from ...log import loggers
 from ..control import Control, read_control
 from ..errors import ClusterError
 from ..host_list import HostList
@@ -91,7 +91,7 @@ class Routes:
                 self.learn(HostList.of(unpack(reply.body)))
                 self._has_entered = True
         except (HostGone, CheckpointError) as error:
-            logger.debug("The list of the hosts could not be had from host %s: %s", link.host, error)
+            loggers.cluster.debug("The list of the hosts could not be had from host %s: %s", link.host, error)
         finally:
             self._asking = False
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...codec.packing import pack
 from ...errors import CheckpointError
-from ...log import logger
+from ...log import loggers
 from ..limits import Limits
 from ..link_order import Inbox, Reply, Request
 
@@ -59,7 +59,7 @@ class ClientPort:
         try:
             found = self.inbox.take(link, number, data)
         except CheckpointError as error:
-            logger.warning("A link of client %s cannot go on: %s", self.name, error)
+            loggers.cluster.warning("A link of client %s cannot go on: %s", self.name, error)
             self.break_link()
             return []
         self.arrived.set()
@@ -74,7 +74,7 @@ class ClientPort:
 
     def _gap_is_lasting(self) -> None:
         self._gap_timer = None
-        logger.warning("A batch of client %s is missing for %g s: its link counts as lost.", self.name, _GAP_SECONDS)
+        loggers.cluster.warning("A batch of client %s is missing for %g s: its link counts as lost.", self.name, _GAP_SECONDS)
         self.break_link()
 
     def break_link(self) -> None:

@@ -21,7 +21,7 @@ from ...durability.leases import leases_of
 from ...durability.store_access import StoreAccess
 from ...durability.store_keys import cluster_host_key
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 from ...runner import Runner
 from ...stores import JournalStore, MemoryStore, SQLiteStore
 from ...stores.writes import Put
@@ -98,7 +98,7 @@ class ClusterHost:
         board.state, board.problem = "up", None
         self.spawn_task(self._tick(), f"the ticks of host {self.name}")
         self.spawn_task(self._sweep(), f"the looks of host {self.name}")
-        logger.info("Host %s is up, as %s.", self.name, self.incarnation)
+        loggers.cluster.info("Host %s is up, as %s.", self.name, self.incarnation)
 
     async def _make_runner(self) -> Runner:
         """What the factory makes, if a cluster can use it."""
@@ -148,7 +148,7 @@ class ClusterHost:
     def _is_lost(self) -> None:
         """Its owner was revoked, or the store has not heard of it for too long."""
         if self._board.state != "draining":
-            logger.warning("Host %s has lost its place in the store: this life of it is over.", self.name)
+            loggers.cluster.warning("Host %s has lost its place in the store: this life of it is over.", self.name)
         self._board.state = "lost"
         self.ended.set()
 
@@ -169,7 +169,7 @@ class ClusterHost:
                 if self._board.state == "up" and self.hosts.current.find(self.name) is None:
                     await self.hosts.change(lambda hosts: hosts.put(Member(self.name, self.spec.version)))
             except Exception as error:  # noqa: BLE001 -- the next time the store may answer
-                logger.warning("Host %s could not look around, and will again in %g s: %s", self.name, self.spec.limits.sweep_seconds, error)
+                loggers.cluster.warning("Host %s could not look around, and will again in %g s: %s", self.name, self.spec.limits.sweep_seconds, error)
             await asyncio.sleep(self.spec.limits.sweep_seconds)
 
     def spawn_task(self, work: Coroutine[Any, Any, None], name: str) -> None:

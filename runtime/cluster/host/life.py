@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...backoff import jittered
 from ...codec.packing import pack, unpack
 from ...errors import text_of
-from ...log import logger
+from ...log import loggers
 from ...system.system import ActorSystem
 from ..control import ControlBoard
 from ..spec import ClusterSpec
@@ -58,7 +58,7 @@ class HostLife:
                     continue
                 self._problem, self.board.problem = problem, f"{type(problem).__name__}: {text_of(problem)}"
                 self._tried.set()
-                logger.error("Host %s could not be up, and tries again in about %.0f s: %s", self._name, wait, self.board.problem)
+                loggers.cluster.error("Host %s could not be up, and tries again in about %.0f s: %s", self._name, wait, self.board.problem)
                 await self._pause(jittered(wait, _JITTER))
                 wait = min(2 * wait, _LAST_WAIT)
         finally:
@@ -94,7 +94,7 @@ class HostLife:
                 await host.close_opened()
         except Exception as problem:  # noqa: BLE001 -- the factory's, or the store's: said, and tried again
             if was_up:
-                logger.error("Host %s has not ended its life in good order: %s: %s", self._name, type(problem).__name__, text_of(problem))
+                loggers.cluster.error("Host %s has not ended its life in good order: %s: %s", self._name, type(problem).__name__, text_of(problem))
                 return None
             return problem
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...durability.store_keys import cluster_host_key
 from ...errors import StoreError
-from ...log import logger
+from ...log import loggers
 from ...tracing import span
 from ..control import read_control
 from ..transport import HostGone
@@ -100,7 +100,7 @@ class Takeover:
         return True
 
     async def _end_hung(self, host: str, incarnation: str, why: str) -> None:
-        logger.error("Host %s hangs: %s. It is ended, and started again.", host, why)
+        loggers.cluster.error("Host %s hangs: %s. It is ended, and started again.", host, why)
         await self._revoke(host, incarnation)
         await self._transport.end(host, again=True)
 
@@ -109,7 +109,7 @@ class Takeover:
         key = cluster_host_key(self._spec.cluster, host)
         owner = await self._store.holder(key)
         if owner is not None and await self._store.get(key) == incarnation.encode():
-            logger.warning("Host %s is lost: its owner %s is revoked.", host, owner)
+            loggers.cluster.warning("Host %s is lost: its owner %s is revoked.", host, owner)
             await self._store.revoke(owner)
 
     async def recover(self, also: str = "") -> None:
@@ -123,7 +123,7 @@ class Takeover:
             self._at_work[run.id] = run
             run.when_finished(partial(self._at_work.pop, run.id, None))
         if runs:
-            logger.info("%d runs are continued on host %s.", len(runs), self._name)
+            loggers.cluster.info("%d runs are continued on host %s.", len(runs), self._name)
 
     def _is_mine(self, run: UnfinishedRun, also: str, seen: dict[str, int]) -> bool:
         """Whether this host is to go on with it: the first one for its key; the second one, if the first has not at the last look; and so on."""
@@ -165,7 +165,7 @@ class Takeover:
             task.cancel()
         for problem in await asyncio.gather(*looking, return_exceptions=True):
             if isinstance(problem, StoreError):
-                logger.warning("What a lost host has left could not be looked for: %s", problem)
+                loggers.cluster.warning("What a lost host has left could not be looked for: %s", problem)
 
     def state(self) -> dict[str, Any]:
         return {"recovered": self.recovered, "orphans": self.orphans, "taken": len(self._at_work)}

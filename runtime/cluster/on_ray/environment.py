@@ -11,7 +11,7 @@ import os
 from typing import Any, Final
 
 from ...errors import UsageError
-from ...log import logger
+from ...log import loggers
 
 __all__ = ["NAMESPACE", "check_safety", "import_ray", "prepare"]
 
@@ -39,7 +39,7 @@ def prepare() -> None:
     """Let this process outlive the head of the Ray cluster for ten minutes: it would end after one, with no exception."""
     if _RECONNECT not in os.environ:
         os.environ[_RECONNECT] = _RECONNECT_SECONDS
-        logger.info("%s=%s is set: without it, Ray ends this process when the head is away for a minute.", _RECONNECT, _RECONNECT_SECONDS)
+        loggers.cluster.info("%s=%s is set: without it, Ray ends this process when the head is away for a minute.", _RECONNECT, _RECONNECT_SECONDS)
 
 
 def check_safety(address: str) -> None:
@@ -51,7 +51,7 @@ def check_safety(address: str) -> None:
         is_here = host == "localhost"
     guarded = os.environ.get("RAY_AUTH_MODE", "").lower() == "token" or os.environ.get("RAY_USE_TLS", "") not in ("", "0")
     if not is_here and not guarded:
-        logger.warning(
+        loggers.cluster.warning(
             "The Ray cluster at %s asks nobody who they are: whoever reaches its ports runs code on every node. Keep it in a network of its own, and set "
             "RAY_AUTH_MODE=token on all nodes and programs; RAY_USE_TLS=1 encrypts what they say.",
             address,
