@@ -77,6 +77,10 @@ class Loggers(NamedTuple):
     mcp: logging.Logger
     realtime: logging.Logger
     console: logging.Logger
+    cluster: logging.Logger
+    mcp: logging.Logger
+    realtime: logging.Logger
+    stores: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger
     chat_agent: logging.Logger

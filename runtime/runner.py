@@ -32,7 +32,7 @@ from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.event_log import EventLog
 from .run.following import Following
-from .run.kept_runs import KeptRuns
+from .run.kept.kept_runs import KeptRuns
 from .run.map_progress import ProgressLike
 from .run.mapping import RunMap, map_of
 from .run.opening import Beginning, BeginningOnce, Opening, RecoveringAlone, Resuming

@@ -62,7 +62,7 @@ LAZY = {
     ("actors.agent", "actors.handoffs.agent_tool"),
     ("runtime.actor.current", "runtime.system.threaded"),
     ("runtime.data.run_result", "runtime.observe.result_html"),
-    ("runtime.run.kept_runs", "runtime.observe.timeline"),
+    ("runtime.run.kept.kept_runs", "runtime.observe.timeline"),
     ("actors.realtime.core.tool_player", "actors.agents_sdk.tool_context"),
 }
 MOST_FILES = 21

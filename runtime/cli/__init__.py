@@ -2,9 +2,7 @@
 
     loading           an agent from a file or a module
     stores            a store by its address
-    word_wrap         lines that end between words, as the words come
-    screen            what is written: with colours or without, for any width and any characters
-    event_view        a run as it is read in a terminal
+    terminal          what is written, and how it is read there: a package
     answers           what a run waits for, asked in the terminal
     turns             one run, shown as it goes; Ctrl-C cancels it
     conversation      `understudy run`, and `resume`

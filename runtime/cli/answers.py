@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from ..data.interrupt import InterruptContext
 from ..errors import UsageError
-from .event_view import call_text
-from .screen import Screen, one_line
+from .terminal.event_view import call_text
+from .terminal.screen import Screen, one_line
 
 __all__ = ["Ask", "answer_of", "ask_all", "denied", "given_answer", "is_approval", "question_of"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from ..errors import UsageError
 from ..runner import Runner
 from .loading import import_agents, load
-from .screen import Screen
 from .stores import chosen_address, existing_store_at, store_at
+from .terminal.screen import Screen
 
 __all__ = ["ConsoleOptions", "open_console"]
 

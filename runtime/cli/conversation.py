@@ -21,10 +21,10 @@ from ..errors import UsageError
 from ..observe.event_json import event_json
 from ..runner import Runner
 from .answers import ask_all, given_answer, question_of
-from .event_view import EventView
 from .loading import load
-from .screen import Screen
 from .stores import chosen_address, store_at
+from .terminal.event_view import EventView
+from .terminal.screen import Screen
 from .turns import play
 
 if TYPE_CHECKING:

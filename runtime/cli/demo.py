@@ -26,10 +26,10 @@ from ..errors import UnderstudyError, UsageError
 from ..observe.timeline import timeline_of
 from ..runner import Runner
 from .answers import question_of
-from .event_view import EventView
 from .kept import looked
 from .loading import import_agents
-from .screen import Screen
+from .terminal.event_view import EventView
+from .terminal.screen import Screen
 
 __all__ = ["list_demos", "play_demo"]
 

@@ -25,8 +25,8 @@ from ..errors import UnderstudyError, UsageError, text_of
 from ..models import ModelRequest, model_from_env
 from ..stores import JournalStore
 from .loading import import_agents, load
-from .screen import Screen, one_line
 from .stores import chosen_address, sqlite_path, store_at
+from .terminal.screen import Screen, one_line
 
 __all__ = ["DoctorOptions", "examine"]
 

@@ -14,7 +14,7 @@ from typing import Final
 import typer
 
 from ..errors import UnderstudyError
-from .screen import clean
+from .terminal.screen import clean
 
 __all__ = ["guarded"]
 

@@ -20,11 +20,11 @@ from ..observe.timeline_axis import duration_text
 from ..runner import Runner
 from .answers import question_of
 from .conversation import FAILED, runner_of, wanted_target
-from .event_view import EventView
 from .loading import import_agents
 from .look_only import looking_runner
-from .screen import Screen, one_line
 from .stores import chosen_address, existing_store_at
+from .terminal.event_view import EventView
+from .terminal.screen import Screen, one_line
 from .turns import play
 
 __all__ = ["ListOptions", "cancel_run", "forget_runs", "info_json", "list_runs", "looked", "retry_run", "show_run"]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from ..errors import UsageError
 from ..observe.timeline_axis import duration_text
-from .screen import Screen, one_line
+from .terminal.screen import Screen, one_line
 
 __all__ = ["StatsOptions", "fetch_stats", "stats_lines", "watch"]
 

@@ -15,7 +15,7 @@ from ..observe.timeline import Timeline, timeline_of
 from ..runner import Runner
 from .kept import looked
 from .loading import load
-from .screen import Screen
+from .terminal.screen import Screen
 
 __all__ = ["draw_graph", "draw_timeline"]
 

@@ -15,7 +15,7 @@ from ..agent.tree import Definition, Node, build_tree
 from ..data.events import AgentEvent
 from ..data.run_result import RunResult
 from ..errors import UsageError
-from ..run.kept_life import KeptEvent, KeptLife, KeptMark
+from ..run.kept.kept_life import KeptEvent, KeptLife, KeptMark
 from ..run.run import Run, seen_of
 from ..system.loop_door import LoopDoor, refuse_on_a_loop
 from ..system.system import ActorSystem

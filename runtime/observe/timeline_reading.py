@@ -17,7 +17,7 @@ from ..agent.tree import Node
 from ..data.chat import Message
 from ..data.events import AgentEvent, Interrupted, TransferToAgent
 from ..errors import RunCancelled
-from ..run.kept_life import KeptEvent, KeptLife
+from ..run.kept.kept_life import KeptEvent, KeptLife
 from .svg import shortened
 from .timeline_values import BandKind, PartKind, TimelineBand, TimelinePart, TimelineRow, TimelineSpan
 

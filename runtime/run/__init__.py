@@ -18,10 +18,8 @@ Owns the single writer of a run and everything that only it decides. Its files, 
     event_iterator  one iteration over a run's events
     run             a run, as its caller sees it
     run_factory     what makes the runs of one Runner, and chooses where each lives
-    forgetting      removing all that is kept of a run
-    kept_life       all that a store has of one run
     overriding      other models and tools, for a test
-    kept_runs       what can be asked of the runs in a store
+    kept            what can be asked of the runs in a store: a package
     recovery_loop   recovering again and again, for a service
     map_progress    how far a long piece of work has come
     mapping         one agent over many inputs

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..durability.checkpoint import numbered_id, read_checkpoint
-from ..durability.open_mark import UnfinishedRun
-from ..durability.run_lease import RunLease
-from ..durability.store_access import StoreAccess
-from ..durability.store_keys import answered_by_key, answered_key, history_key, journal_key, open_key, stuck_key
-from ..errors import CheckpointNotFound, UsageError
-from ..stores.run_entries import DropEntry
-from ..stores.writes import Remove, Write
+from ...durability.checkpoint import numbered_id, read_checkpoint
+from ...durability.open_mark import UnfinishedRun
+from ...durability.run_lease import RunLease
+from ...durability.store_access import StoreAccess
+from ...durability.store_keys import answered_by_key, answered_key, history_key, journal_key, open_key, stuck_key
+from ...errors import CheckpointNotFound, UsageError
+from ...stores.run_entries import DropEntry
+from ...stores.writes import Remove, Write
 
 if TYPE_CHECKING:
-    from ..actor.host import Host
+    from ...actor.host import Host
 
 __all__ = ["forget_run"]
 

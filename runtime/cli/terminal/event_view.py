@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from ..data.chat import Message, ToolCall
-from ..data.events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
-from ..errors import RunCancelled
+from ...data.chat import Message, ToolCall
+from ...data.events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
+from ...errors import RunCancelled
 from .screen import Screen, one_line
 from .word_wrap import WordWrap
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codec.packing import unpack
-from ..data.events import AgentEvent, with_path
-from ..data.run_info import RunInfo
-from ..data.run_path import Path
-from ..data.run_result import RunResult
-from ..durability.checkpoint import check_run_id
-from ..durability.kept_outcome import read_outcome
-from ..durability.path_table import read_path, read_paths
-from ..durability.run_listing import read_entry
-from ..durability.store_access import StoreAccess
-from ..durability.store_keys import journal_key
-from ..errors import CheckpointError, CheckpointNotFound
+from ...codec.packing import unpack
+from ...data.events import AgentEvent, with_path
+from ...data.run_info import RunInfo
+from ...data.run_path import Path
+from ...data.run_result import RunResult
+from ...durability.checkpoint import check_run_id
+from ...durability.kept_outcome import read_outcome
+from ...durability.path_table import read_path, read_paths
+from ...durability.run_listing import read_entry
+from ...durability.store_access import StoreAccess
+from ...durability.store_keys import journal_key
+from ...errors import CheckpointError, CheckpointNotFound
 
 __all__ = ["KeptEvent", "KeptLife", "KeptMark", "read_life"]
 

@@ -10,24 +10,24 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ..data.run_info import RunInfo
-from ..data.run_result import RunStatus
-from ..durability.checkpoint import check_run_id
-from ..durability.open_mark import UnfinishedRun
-from ..durability.recovery import stuck_runs
-from ..durability.run_listing import checked_labels, label_text, read_entry, session_text
-from ..durability.store_access import StoreAccess
-from ..errors import CheckpointNotFound, UsageError
-from ..stores.run_entries import RunQuery
-from ..system.loop_door import LoopDoor
-from ..system.system import ActorSystem
+from ...data.run_info import RunInfo
+from ...data.run_result import RunStatus
+from ...durability.checkpoint import check_run_id
+from ...durability.open_mark import UnfinishedRun
+from ...durability.recovery import stuck_runs
+from ...durability.run_listing import checked_labels, label_text, read_entry, session_text
+from ...durability.store_access import StoreAccess
+from ...errors import CheckpointNotFound, UsageError
+from ...stores.run_entries import RunQuery
+from ...system.loop_door import LoopDoor
+from ...system.system import ActorSystem
+from ..overriding import Overriding
+from ..run_factory import RunFactory
 from .forgetting import forget_run
 from .kept_life import KeptLife, read_life
-from .overriding import Overriding
-from .run_factory import RunFactory
 
 if TYPE_CHECKING:
-    from ..observe.timeline import Timeline
+    from ...observe.timeline import Timeline
 
 __all__ = ["KeptRuns"]
 
@@ -103,7 +103,7 @@ class KeptRuns(Overriding):
 
     async def timeline(self, run_id: str) -> Timeline:
         """A picture over time of a run in the store: what each process did of it, when it waited, and what was lost between them."""
-        from ..observe.timeline import timeline_of  # noqa: PLC0415 -- a higher room, which makes this of it
+        from ...observe.timeline import timeline_of  # noqa: PLC0415 -- a higher room, which makes this of it
 
         return timeline_of(await self.life(run_id), self._factory.tree)
 
