@@ -62,7 +62,6 @@ class LogContext(logging.Filter):
 class Loggers(NamedTuple):
     """The logger of each room: `understudy.durability`, and so on."""
 
-    stores: logging.Logger
     models: logging.Logger
     actor: logging.Logger
     system: logging.Logger
@@ -73,9 +72,6 @@ class Loggers(NamedTuple):
     runner: logging.Logger
     telemetry: logging.Logger
     a2a: logging.Logger
-    cluster: logging.Logger
-    mcp: logging.Logger
-    realtime: logging.Logger
     console: logging.Logger
     cluster: logging.Logger
     mcp: logging.Logger
