@@ -283,3 +283,23 @@ def test_what_was_streamed_of_a_message_is_void_when_its_host_is_lost():
     assert void.delta is not None
     assert not void.is_failure
     assert whole.text == "whole"
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["well", "killed"])
+def test_a_run_that_waits_is_resumed_from_any_client_and_goes_on_when_its_host_is_killed(within, killed):
+    async def story():
+        async with cluster_of(2, factory="tests.programs.cluster_shop:waits") as (cluster, machines):
+            waiting = await cluster.runner.query("hi", run_id="asks")
+            assert [one.info for one in waiting.interrupts] == ["May I?"]
+            run = cluster.runner.resume("asks", data="yes")
+            texts = []
+            async for event in run:
+                texts.append(event.text)
+                if killed and len(texts) == 3:
+                    await asyncio.to_thread(machines.kill, machines.by_name[run.host])
+            return waiting.status, texts, (await run).text
+
+    status, texts, text = within(story())
+    assert status is RunStatus.INTERRUPTED
+    assert texts == [*map(str, range(12)), "told: yes"]
+    assert text == "told: yes"
