@@ -32,6 +32,7 @@ from understudy.runtime import (
     Message,
     ModelRequest,
     Run,
+    RunInfo,
     Runner,
     SessionBusy,
     SQLiteStore,
@@ -179,11 +180,12 @@ async def pending() -> list[dict[str, object]]:
     return [{"id": info.id, "session": info.session_id, "waits_for": [str(one.info) for one in info.waiting]} for info in found]
 
 
-async def known(id: str):  # noqa: A002
+async def known(id: str) -> RunInfo:  # noqa: A002 -- the client's word
     try:
-        return await app.state.runner.info(id)
+        info: RunInfo = await app.state.runner.info(id)
     except CheckpointNotFound as error:
         raise HTTPException(404, str(error)) from error
+    return info
 
 
 # --- a turn, as one answer ---

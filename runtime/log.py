@@ -1,7 +1,7 @@
 """The log of this package: one logger for each room, and whose work a line is about.
 
-Owns: the loggers, the run and agent at work in a context, and the stamp that lines get from it: `run_id`, `agent`, `session_id`. It must never configure
-handlers or levels: the program does.
+Owns: the loggers, the run and agent at work in a context, and the stamp that lines get from it: `run_id`, `agent`, `session_id`. It must never show a line
+or set a level: the program does. Where the program has set up nothing, only errors are shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
-__all__ = ["LogContext", "OfRun", "at_work", "loggers", "work_as", "work_for"]
+__all__ = ["LogContext", "OfRun", "at_work", "logger", "loggers", "work_as", "work_for"]
 
 
 class OfRun(Protocol):
@@ -63,6 +63,7 @@ class Loggers(NamedTuple):
     """The logger of each room: `understudy.durability`, and so on."""
 
     models: logging.Logger
+    stores: logging.Logger
     actor: logging.Logger
     system: logging.Logger
     agent: logging.Logger
@@ -75,13 +76,29 @@ class Loggers(NamedTuple):
     console: logging.Logger
     cluster: logging.Logger
     mcp: logging.Logger
-    realtime: logging.Logger
-    stores: logging.Logger
     tools: logging.Logger
     workflow: logging.Logger
     chat_agent: logging.Logger
     handoffs: logging.Logger
     remote: logging.Logger
+    realtime: logging.Logger
+
+
+class _Unheard(logging.Handler):
+    """Where the program has set up no logging, Python writes lines from WARNING on to stderr. Of ours only errors: what failed that no program asks about."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        own = logging.getLogger("understudy")
+        if logging.lastResort is not None and own.handlers == [self] and not (own.propagate and logging.getLogger().handlers):
+            logging.lastResort.handle(record)
+
+
+def _silenced(logger: logging.Logger) -> None:
+    if not logger.handlers:
+        logger.addHandler(_Unheard())
 
 
 def _of_room(room: str) -> logging.Logger:
@@ -91,4 +108,8 @@ def _of_room(room: str) -> logging.Logger:
     return made
 
 
+_silenced(logging.getLogger("understudy"))
+logger: Final = logging.getLogger("understudy")
+"""For what belongs to no room."""
+logger.addFilter(LogContext())
 loggers: Final = Loggers(*map(_of_room, Loggers._fields))

@@ -27,7 +27,7 @@ LONGER = {
     "payment": 100,
     "project_manager": 80,
     "restaurants": 65,
-    "service": 80,
+    "service": 260,
     "support_routine": 70,
     "swarm_airline": 110,
     "swarm_shopper": 90,
@@ -206,10 +206,11 @@ SAID = {
         "[(1, 7, 19.99), (1, 8, 29.99)]",
     ],
     "transfer": ["> What's the weather", "[WeatherAgent] get_weather -> the temperature in Beijing is 25°C", "> Book me a flight", "[RouterAgent] I am sorry"],
+    "voice_desk": ["(triage hands over to billing)", "approved)", "40 euros are on their way.", "--- another process ---", "assistant: Welcome back."],
 }
-OF_ACTORS = {"a2a_task", "agents_sdk_durable", "from_a_script", "supervised_workers"}  # without a model, or with one of their own
+OF_ACTORS = {"a2a_task", "agents_sdk_durable", "from_a_script", "supervised_workers", "voice_desk"}  # without a model, or with one of their own
 OF_AGENTS = sorted(SAID.keys() - OF_ACTORS)
-OF_OTHERS = ("swarm", "swarm.repl", "agents_sdk", "agents_sdk.testing")
+OF_OTHERS = ("swarm", "swarm.repl", "agents_sdk", "agents_sdk.testing", "realtime", "realtime.local")
 
 
 def without_keys(**more):

@@ -212,7 +212,7 @@ class ChatModelAgent(Agent):
             return React(*overridden(self, door.node, door.run.override), input, context, door)
         return React(self, self.setup(door.node), input, context, door)
 
-    def overridden_twin(self, model: ChatModel | str | None, tools: dict[str, object], more: Iterable[Tool] = ()) -> Self:
+    def overridden_twin(self, model: ChatModel | str | None, tools: Mapping[str, Callable[..., object]], more: Iterable[Tool] = ()) -> Self:
         """A copy with another model, and with others in place of some tools, after more were added."""
         twin = self._twin()
         twin.toolsets = ()

@@ -5,6 +5,7 @@ Owns: the copy. It must never change the agent itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..tools.tool import Tool, tool
@@ -27,10 +28,10 @@ def overridden(agent: ChatModelAgent, node: Node, override: Override) -> tuple[C
     return made[1:]
 
 
-def replaced(tools: tuple[Tool, ...], others: dict[str, object]) -> tuple[Tool, ...]:
+def replaced(tools: tuple[Tool, ...], others: Mapping[str, Callable[..., object]]) -> tuple[Tool, ...]:
     """These tools, some by others of the same name."""
     return tuple(_as_tool(one.name, others[one.name]) if one.name in others else one for one in tools)
 
 
-def _as_tool(name: str, given: object) -> Tool:
-    return given if isinstance(given, Tool) else tool(name=name)(given)  # type: ignore[call-overload, no-any-return] -- it was seen to be one that is called
+def _as_tool(name: str, given: Callable[..., object] | Tool) -> Tool:
+    return given if isinstance(given, Tool) else tool(name=name)(given)

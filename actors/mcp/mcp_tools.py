@@ -145,6 +145,6 @@ class _Keeper(Actor):
         self._connection = connection
         self._forget = forget
 
-    async def on_stop(self) -> None:
+    async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
         self._forget()
         await self._connection.aclose()

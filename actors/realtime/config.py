@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from ...runtime.actor.supervision import Restart
 from ...runtime.backoff import Backoff
 from ...runtime.errors import UsageError
 from ...runtime.option_names import meant
@@ -234,7 +233,6 @@ class RealtimeRunConfig(TypedDict, total=False):
     reconnect: Reconnect | None
     replay: Any
     limits: RealtimeLimits
-    on_failure: Restart | None
 
 
 class RealtimeUserInputText(TypedDict):

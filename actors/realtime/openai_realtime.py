@@ -161,7 +161,7 @@ class _Connection:
     async def _send_update(self, event_id: str, flat: Mapping[str, Any]) -> None:
         import json  # noqa: PLC0415 -- here alone
 
-        await self._socket.send(json.dumps({"type": "session.update", "event_id": event_id, "session": session_payload(flat)}, ensure_ascii=False))
+        await self._put(json.dumps({"type": "session.update", "event_id": event_id, "session": session_payload(flat)}, ensure_ascii=False))
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
         if self._closed:
@@ -182,7 +182,13 @@ class _Connection:
         if isinstance(event, RealtimeModelSendAudio) and not event.audio and not event.commit:
             return
         for message in messages_of(event):
+            await self._put(message)
+
+    async def _put(self, message: str) -> None:
+        try:
             await self._socket.send(message)
+        except Exception as error:  # noqa: BLE001 -- whatever ends a connection
+            raise closed_error(error) from None
 
     async def events(self) -> AsyncIterator[RealtimeModelEvent]:
         while True:

@@ -6,7 +6,7 @@ Owns: what such a set is to an agent. It must never keep anything of a run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from .tool import Tool
 
@@ -19,7 +19,7 @@ __all__ = ["Toolset"]
 class Toolset:
     """A set of tools that may change. It stands among an agent's `tools`."""
 
-    asks_approval: ClassVar[bool] | bool = False
+    asks_approval: bool = False
     """Whether some of them may have to be approved."""
 
     async def tools_in(self, system: Host) -> Sequence[Tool]:

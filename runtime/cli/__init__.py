@@ -6,7 +6,6 @@
     answers           what a run waits for, asked in the terminal
     turns             one run, shown as it goes; Ctrl-C cancels it
     conversation      `understudy run`, and `resume`
-    look_only         an agent of which there is only the name, for who looks at a store
     kept              `understudy runs`, `show`, `cancel`, `forget`, `retry`
     pictures          `understudy graph`, `timeline`
     demo              `understudy demo`

@@ -7,6 +7,7 @@ never use a key, nor the network.
 from __future__ import annotations
 
 import ast
+import importlib.resources
 import json
 import os
 import subprocess
@@ -35,6 +36,7 @@ __all__ = ["list_demos", "play_demo"]
 
 _WORKER: Final = "understudy.actors.demo.worker"
 _DEFAULT: Final = "trip"
+_PACKED: Final = "examples.json"
 _ABOUT: Final = "a router, three agents at once, an approval; its process is killed in the middle, and another one goes on"
 _HELPERS: Final = frozenset(("models", "show", "serving", "swarm_client"))
 _NO_KEYS: Final[Mapping[str, str]] = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE"), "")
@@ -45,7 +47,7 @@ _DONE_BEFORE_THE_KILL: Final = 2
 def list_demos() -> int:
     """The names, with a line about each."""
     screen = Screen()
-    found = {_DEFAULT: _ABOUT, **{path.stem: _about(path) for path in _examples()}}
+    found = {_DEFAULT: _ABOUT, **{name: _about(text) for name, text in _examples().items() if name not in _HELPERS}}
     room = max(map(len, found))
     for name, about in found.items():
         screen.write(f"{name:<{room}}  ", "bold")
@@ -58,34 +60,40 @@ def play_demo(name: str | None, pace: float = 1.0) -> int:
     """The demo of that name."""
     if name is None or name == _DEFAULT:
         return _Trip(pace).play()
-    known = {path.stem: path for path in _examples()}
-    if name not in known:
+    known = _examples()
+    if name not in known or name in _HELPERS:
         msg = f"demo {name}: there is none of that name. understudy demo --list says which there are."
         raise UsageError(msg)
-    return _played(known[name])
+    return _played(name, known)
 
 
 # --- the examples ---
 
 
-def _examples() -> list[Path]:
-    """They lie beside the packages: in the repository, and where it is installed."""
+def _examples() -> dict[str, str]:
+    """The text of each, helpers included: of those in the repository, or as they were packed for where the package is installed."""
     folder = Path(__file__).resolve().parents[2] / "examples"
-    return sorted(path for path in folder.glob("*.py") if path.stem not in _HELPERS and not path.stem.startswith("_"))
+    if folder.is_dir():
+        return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
+    packed = json.loads(importlib.resources.files("understudy.actors.demo").joinpath(_PACKED).read_text(encoding="utf-8"))
+    return {name: "\n".join(lines) for name, lines in packed.items()}
 
 
-def _about(path: Path) -> str:
-    return ((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines() or [""])[0]
+def _about(text: str) -> str:
+    return ((ast.get_docstring(ast.parse(text)) or "").splitlines() or [""])[0]
 
 
-def _played(path: Path) -> int:
+def _played(name: str, examples: Mapping[str, str]) -> int:
     """In a process of its own, which knows of no key."""
-    process = subprocess.Popen([sys.executable, str(path)], env={**os.environ, **_NO_KEYS})  # noqa: S603 -- an example
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # it was told as well
-        raise
+    with tempfile.TemporaryDirectory(prefix="understudy-examples-") as folder:
+        for other, text in examples.items():
+            Path(folder, f"{other}.py").write_text(text, encoding="utf-8")
+        process = subprocess.Popen([sys.executable, str(Path(folder, f"{name}.py"))], env={**os.environ, **_NO_KEYS})  # noqa: S603 -- an example
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.wait()  # it was told as well
+            raise
 
 
 # --- the trip ---

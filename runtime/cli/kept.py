@@ -12,22 +12,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from ..console.look_only import LookOnly
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
 from ..errors import CheckpointError, UsageError
 from ..observe.event_json import Json, event_json, plain
 from ..observe.timeline_axis import duration_text
 from ..runner import Runner
+from ..stores import Store
 from .answers import question_of
 from .conversation import FAILED, runner_of, wanted_target
 from .loading import import_agents
-from .look_only import looking_runner
 from .stores import chosen_address, existing_store_at
 from .terminal.event_view import EventView
 from .terminal.screen import Screen, one_line
 from .turns import play
 
-__all__ = ["ListOptions", "cancel_run", "forget_runs", "info_json", "list_runs", "looked", "retry_run", "show_run"]
+__all__ = ["ListOptions", "cancel_run", "forget_runs", "info_json", "list_runs", "looked", "looking_runner", "retry_run", "show_run"]
 
 _STYLES: Final = {"running": "cyan", "interrupted": "yellow", "completed": "green", "failed": "red", "cancelled": "yellow", "stuck": "bold red"}
 _AT_REST: Final = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
@@ -44,6 +45,11 @@ class ListOptions:
     limit: int = 20
     after: str | None = None
     as_json: bool = False
+
+
+def looking_runner(store: Store, name: str = "understudy") -> Runner:
+    """A Runner that only looks at what is in a store. What is asked for by the agent's name is asked for by that one."""
+    return Runner(LookOnly(name), store=store, durability="step")
 
 
 def looked(store: str | None, work: Callable[[Runner], Awaitable[int]]) -> int:

@@ -111,8 +111,8 @@ def stats_lines(stats: Mapping[str, Any], width: int) -> list[str]:
         f"{system.get('name', 'system')}: {system.get('state', '?')}, {system.get('actors', 0):,} actors, {system.get('queued', 0):,} messages wait",
         f"{handled}, restarts {system.get('restarts', 0):,}, dead letters {system.get('dead_letters', 0):,}",
     ]
-    if runs:
-        lines.append("runs: " + ", ".join(f"{count:,}{'+' if name in more else ''} {name}" for name, count in runs.items() if isinstance(count, int)))
+    counts = [f"{count:,}{'+' if name in more else ''} {name}" for name, count in runs.items() if isinstance(count, int) and count]
+    lines.append(f"runs: {', '.join(counts) or 'none'}")
     classes = sorted((system.get("by_class") or {}).items(), key=lambda one: -one[1])[:_MOST_CLASSES]
     if classes:
         lines.append("actors: " + ", ".join(f"{count:,} {name}" for name, count in classes))

@@ -122,7 +122,7 @@ class _Served:
         await receive()
         self._loop = asyncio.get_running_loop()
         try:
-            held = self._open()
+            held = self.opened()
             self.console = await held.__aenter__()
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
@@ -133,7 +133,8 @@ class _Served:
         await send({"type": "lifespan.shutdown.complete"})
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[ConsoleApp]:
+    async def opened(self) -> AsyncIterator[ConsoleApp]:
+        """The console, as long as it is served."""
         if isinstance(self._target, Runner):
             system = self._target.system
             is_new = system is not None and system.state is SystemState.NEW  # made beside the Runner in a file, where no loop is running yet

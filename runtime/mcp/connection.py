@@ -224,7 +224,7 @@ class Connection:
         if type(message).__name__ == "ToolListChangedNotification" or type(getattr(message, "root", None)).__name__ == "ToolListChangedNotification":
             self._tools = None
 
-    async def _elicited(self, _context: Any, params: Any) -> Any:
+    async def _elicited(self, context: Any, params: Any) -> Any:  # noqa: ARG002 -- the SDK's names
         """Whose call it is for is said by the protocol's newer versions; by older ones it is known only while there is just one."""
         from mcp.types import ElicitResult  # noqa: PLC0415 -- an extra, which only who uses it needs
 

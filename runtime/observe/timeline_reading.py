@@ -183,15 +183,17 @@ def _by_path(cast: Cast | None) -> IsBefore:
 
     def is_before(kept: KeptEvent, work: _Work) -> bool:
         path, own = kept.event.run_path, work.path
+        if own[: len(path)] == path:
+            return len(path) < len(own)
+        if beside is None:
+            return False  # called by another one; or perhaps beside it
         shared = 0
         for one, other in zip(path, own, strict=False):
             if one != other:
                 break
             shared += 1
-        if shared == len(path):
-            return shared < len(own)
-        if shared == len(own) or not shared or beside is None:
-            return False  # called by another one; or perhaps beside it
+        if shared == len(own) or not shared:
+            return False
         together = beside.get(own[shared - 1], frozenset())
         return not (path[shared] in together and own[shared] in together)
 

@@ -71,6 +71,9 @@ class ModelCall:
             said["gen_ai.response.finish_reasons"] = ("tool_calls",) if reply.tool_calls else ("stop",)
             if self._watch.content:
                 said |= {"gen_ai.output.messages": as_json((reply,)), "output.value": reply.text}
+        answered = model_name(self._asked)
+        if answered != self._model:  # of several, another one has
+            said["gen_ai.response.model"] = self._model = answered
         self._opened.set(said)
         self._close(usage, None)
 
@@ -81,9 +84,6 @@ class ModelCall:
         self._close(refused.usage if isinstance(refused, Message) else None, type(error).__qualname__)
 
     def _close(self, usage: Usage | None, error: str | None) -> None:
-        self._model = model_name(self._asked)  # of several, another one may have answered
-        if error is None:
-            self._opened.set({"gen_ai.response.model": self._model})
         seconds = self._opened.close()
         loggers.chat_agent.debug("Model %s %s after %.3f s.", self._model, "answers" if error is None else f"fails with {error}", seconds)
         for meter in self._watch.meters:

@@ -79,7 +79,7 @@ class RunWatch:
             meter.run_began(self._agent)
         if opener is None:
             return None
-        attributes: dict[str, Any] = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": self._agent, "gen_ai.agent.name": self._agent}
+        attributes: dict[str, Any] = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": self._agent}
         if opener.content and asked.messages:
             attributes |= {"gen_ai.input.messages": as_json(asked.messages), "input.value": text_of_messages(asked.messages)}
         self._root = opener.open(f"invoke_workflow {self._agent}", attributes, stays=True)
@@ -96,7 +96,6 @@ class RunWatch:
         opener, root = self._opener, self._root
         if opener is None or root is None or root.span is None:
             return
-        root.set(self._names())
         link = opener.link(before)
         if link is not None:
             root.span.add_link(link, {"understudy.link": "before"})
@@ -177,7 +176,8 @@ class RunWatch:
         if opened is None:
             return
         del self._contexts[invocation.id]
-        opened.set({"understudy.outcome": outcome.kind})
+        if outcome.kind != "finished":
+            opened.set({"understudy.outcome": outcome.kind})
         if outcome.error is not None:
             opened.fail(outcome.error)
         opened.close()

@@ -19,10 +19,10 @@ PATIENCE = 40
 
 
 def chromium():
-    """Where it is. Without one, the test is skipped; where all tests have to run, it fails."""
+    """Where it is. Without one, the test is skipped: `.ci/run` installs it, or ends, but for systems whose packages have none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no Chromium here: tests/install_servers installs it")
+        pytest.skip("there is no Chromium here: tests/install_servers installs it")
     return found
 
 

@@ -96,6 +96,14 @@ def command(tmp_path, monkeypatch):
     return call
 
 
+# The process takes the terminal, so that Ctrl-C is a signal for it.
+_ON_THIS_TERMINAL = """
+import fcntl, runpy, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+runpy.run_module("tests.programs.understudy_command", run_name="__main__")
+"""
+
+
 class Terminal:
     """The command in a process of its own, on a terminal of 80 columns."""
 
@@ -103,24 +111,16 @@ class Terminal:
         self.master, slave = pty.openpty()
         kept = {name: value for name, value in os.environ.items() if "API_KEY" not in name}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.programs.understudy_command", *args],
+            [sys.executable, "-c", _ON_THIS_TERMINAL, *args],
             stdin=slave,
             stdout=slave,
             stderr=slave,
             cwd=folder,
             env={**kept, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm", "COLUMNS": "80", **env},
             start_new_session=True,
-            preexec_fn=self._take_terminal,
         )
         os.close(slave)
         self.shown = ""
-
-    @staticmethod
-    def _take_terminal():
-        import fcntl
-        import termios
-
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C is a signal for it
 
     def until(self, text, seconds=40.0):
         """Read until that was shown since the last call."""

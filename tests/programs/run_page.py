@@ -10,10 +10,22 @@ import json
 import linecache
 import logging
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+
+FAILED = re.compile(r"Run \S+ of .+ has failed")
+
+
+class Warned(logging.StreamHandler):
+    """Writes what the library warns of where Python would, but for runs that have failed: pages show such runs on purpose."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not FAILED.match(record.getMessage()):
+            self.setStream(sys.stderr)
+            super().emit(record)
 
 
 def run(code: str, name: str) -> dict[str, object]:
@@ -22,7 +34,7 @@ def run(code: str, name: str) -> dict[str, object]:
     main = ModuleType("__main__")
     main.__dict__["__file__"] = name
     sys.modules["__main__"] = main
-    logging.getLogger("understudy").setLevel(logging.NOTSET)
+    logging.getLogger("understudy").setLevel(logging.NOTSET)  # the root's: warnings
     out, err, error = io.StringIO(), io.StringIO(), None
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -34,6 +46,7 @@ def run(code: str, name: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    logging.getLogger("understudy").addHandler(Warned())
     folder, done = Path(sys.argv[1]), []
     for number, program in enumerate(json.load(sys.stdin)):
         place = folder / str(number)

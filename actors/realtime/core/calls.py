@@ -188,7 +188,7 @@ class Calls:
         core.hooks("on_tool_start", call.settings.agent, call.settings.agent, call.tool, call.as_call())
         if not call.alone:
             call.timer = core.later(core.config.get("tool_wait", 10.0), self._is_slow, call)
-        work = play_call(call.tool, call.settings.agent, core.context, core.system, call.as_call())
+        work = play_call(call.tool, call.settings.agent, core.context, core.system, call.as_call(), core.span("tool", tool=call.name, call_id=call.id))
         call.task = core.child(work, lambda played, error: self._ran(call, played, error), f"tool {call.name}")
 
     def _ran(self, call: Call, played: Played | None, error: BaseException | None) -> None:

@@ -14,6 +14,7 @@ from ....runtime.agent.run_context import RunContext
 from ....runtime.clock import Clock, Timer
 from ....runtime.data.chat import new_id
 from ....runtime.errors import UnderstudyError
+from ....runtime.tracing import Span, span
 from ..audio_formats import PCM16, AudioFormat
 from ..config import RealtimeRunConfig
 from ..events import RealtimeError, RealtimeHistoryAdded, RealtimeHistoryUpdated, RealtimeRawModelEvent
@@ -95,6 +96,10 @@ class CoreBase:
         self._growth_timer: Timer | None = None
 
     # --- children ---
+
+    def span(self, name: str, **attributes: str | float | bool | list[str]) -> Span:
+        """A span, unless the config turns tracing off."""
+        return Span() if self.config.get("tracing_disabled", False) else span(name, **attributes)
 
     def now(self) -> float:
         return self.clock.monotonic()

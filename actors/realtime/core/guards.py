@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ....runtime.agent.run_context import RunContext
 from ....runtime.errors import UsageError
 from ....runtime.maybe_await import maybe_await
-from ....runtime.tracing import span
 from ..agent import RealtimeAgent, guardrail_name
 from ..events import RealtimeGuardrailTripped, RealtimeInputGuardrailTripped
 from ..model_events import RealtimeModelAudioEvent
@@ -42,14 +40,14 @@ class GuardrailResult:
         return self.agent_output
 
 
-async def _check(guards: Sequence[Any], context: RunContext, agent: RealtimeAgent, text: str, on_error: str) -> tuple[list[GuardrailResult], list[Exception]]:
+async def _check(core: SessionCore, guards: Sequence[Any], agent: RealtimeAgent, text: str, on_error: str) -> tuple[list[GuardrailResult], list[Exception]]:
     """What trips, and what has raised."""
 
     async def one(guard: Any) -> tuple[GuardrailResult | None, Exception | None]:
         name = guardrail_name(guard)
-        with span("guardrail", guardrail=name, agent=agent.name) as opened:
+        with core.span("guardrail", guardrail=name, agent=agent.name) as opened:
             try:
-                found = await maybe_await(getattr(guard, "guardrail_function", guard)(context, agent, text))
+                found = await maybe_await(getattr(guard, "guardrail_function", guard)(core.context, agent, text))
                 tripped = found.tripwire_triggered
             except Exception as error:  # noqa: BLE001 -- told to the consumer
                 opened.fail(type(error).__name__)
@@ -143,7 +141,7 @@ class OutputGuards:
         item.running, item.checked = True, item.length
         text, length = core.conversation.text(item_id), item.length
         response = item.response
-        work = _check(self._guards(response), core.context, response.settings.agent, text, self._on_error)
+        work = _check(core, self._guards(response), response.settings.agent, text, self._on_error)
         core.child(work, lambda found, error: self._checked(item_id, item, text, length, found, error), "output guardrails")
 
     def _checked(self, item_id: str, item: _ItemText, text: str, length: int, found: Any, error: BaseException | None) -> None:
@@ -223,7 +221,7 @@ class InputGuards:
         if not guards:
             then()
             return
-        work = _check(guards, core.context, agent, text, self._on_error)
+        work = _check(core, guards, agent, text, self._on_error)
         core.child(work, lambda found, error: self._text_checked(text, then, found, error), "input guardrails")
 
     def _results(self, found: Any, error: BaseException | None) -> list[GuardrailResult]:
@@ -256,7 +254,7 @@ class InputGuards:
             else:
                 core.responses.wish(Wish(items=(item_id,)))
             return
-        work = _check(guards, core.context, agent, text, self._on_error)
+        work = _check(core, guards, agent, text, self._on_error)
         strict = self.is_strict(agent)
         core.child(work, lambda found, error: self._speech_checked(item_id, text, found, error, strict=strict), "input guardrails")
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.errors import AgentError, HandoffError, ModelBehaviorError, ModelError, UsageError, text_of
 from ....runtime.maybe_await import maybe_await
-from ....runtime.tracing import span
 from ...handoffs.handoff import Handoff
 from ..agent import RealtimeAgent
 from ..events import RealtimeHandoffEvent
@@ -95,7 +94,7 @@ class Handing:
 
     async def _prepare(self, call: Call, handoff: Handoff) -> AgentSettings:
         source = call.settings.agent
-        with span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
+        with self._core.span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
             try:
                 target = await self._target(call, handoff)
                 opened.set(to_agent=target.name)
@@ -185,10 +184,14 @@ class Handing:
             return
         self._arrived(change)
 
-    def connected(self) -> None:
-        """A new connection has the settings of the current agent."""
-        if self._change is not None:
-            self._arrived(self._change)
+    def connected(self, dialled: AgentSettings) -> None:
+        """A new connection has these settings: those of the current agent, or, if it was switched while the connection was made, of the one before."""
+        change = self._change
+        self._core.took_over(dialled)
+        if change is not None and change.settings is dialled:
+            self._arrived(change)
+        elif change is not None:
+            self._send_update(change)
 
     def _arrived(self, change: _Change) -> None:
         core = self._core

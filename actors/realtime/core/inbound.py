@@ -304,7 +304,7 @@ class Inbound:
                     ModelError(f"the item {left_out} was refused and is left out of the replay: {_said(event.error)}", kind="replay"), code="replay_refused"
                 )
                 return
-            if not core.responses.refused(event.event_id, event.code):
+            if core.responses.is_cancel(event.event_id) or not core.responses.refused(event.event_id, event.code):
                 return
         error = event.error if isinstance(event.error, Exception) else ModelError(f"the model says: {_said(event.error)}", kind=event.code or "other")
         core.error(error, code=event.code)

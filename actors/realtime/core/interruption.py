@@ -70,6 +70,7 @@ def _end(core: SessionCore, items: list[AudioItem], ids: set[str], cancels: Resp
             response_id=None if cancels is None else cancels.id,
             playback_only=cancels is None,
             truncations=tuple(truncations),
+            event_id=None if cancels is None else core.responses.cancel_id(),
         )
         core.outbox.put(event)
     for item, end, share in cuts:

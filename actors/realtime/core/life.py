@@ -332,6 +332,9 @@ class Life(Inputs):
             result = RunResult(status, error, usage=self.context.usage, session_values=self.context.session.to_dict(), last_agent=self.agent_name or "")
             self.watching.queue("on_run_end", None, result)
         await self.watching.drain()
+        with self.span("realtime.session", session=self.context.run_id, responses=self.responses.count, seconds=self.now() - self._began_at) as opened:
+            if self.end_error is not None:
+                opened.fail(type(self.end_error).__name__)
 
     async def drain(self) -> None:
         """Close in the next pause. Returns when it is closed."""

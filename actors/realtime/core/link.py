@@ -14,7 +14,6 @@ from ....runtime.clock import Timer
 from ....runtime.clock import sleep as clock_sleep
 from ....runtime.data.chat import new_id
 from ....runtime.errors import ModelError, UsageError
-from ....runtime.tracing import span
 from ..config import Reconnect
 from ..events import RealtimeReconnected
 from ..items import RealtimeItem
@@ -22,6 +21,7 @@ from ..model import RealtimeConnection, RealtimeModelConfig
 from ..model_events import RealtimeConnectionStatus, RealtimeModelConnectionStatusEvent, RealtimeModelEndOfStreamEvent
 from ..model_inputs import RealtimeModelSendEvent, RealtimeModelSendItem
 from ..state.replay import replayed_items
+from ..state.settings import AgentSettings
 
 if TYPE_CHECKING:
     from .session_core import SessionCore
@@ -50,6 +50,7 @@ class Link:
         self._dropped_before = 0.0
         self._asks = False  # whether a response is to follow the replay
         self.replayed: set[str] = set()  # the items that were put in anew
+        self.dialled: AgentSettings | None = None  # with which the newest connection was made
 
     @property
     def rules(self) -> Reconnect | None:
@@ -60,8 +61,9 @@ class Link:
     async def dial(self, attempt: int = 1) -> RealtimeConnection:
         """Make a connection with the settings of the current agent."""
         core = self._core
+        self.dialled = core.current
         options: RealtimeModelConfig = {**core.model_config, "initial_model_settings": core.connect_settings()}  # type: ignore[typeddict-item]  # flat ones
-        with span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
+        with core.span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
             connection = await core.model.connect(options)
         if core.config.get("raw_events") == "wire" and hasattr(connection, "shows_wire"):
             connection.shows_wire = True

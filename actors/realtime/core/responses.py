@@ -75,6 +75,7 @@ class Responses:
         self._number = 0
         self._answered: Wish | None = None  # the wish that the active response came of
         self._cancels_next = False
+        self._cancels: deque[str] = deque(maxlen=8)
 
     @property
     def is_idle(self) -> bool:
@@ -215,6 +216,14 @@ class Responses:
         """A response was asked for and has not begun: it is to be cancelled when it does."""
         if self.requested is not None:
             self._cancels_next = True
+
+    def cancel_id(self) -> str:
+        """The id of a message that cancels. The response may end by itself before it arrives: that it is refused then is no error."""
+        self._cancels.append(f"event_{new_id()}")
+        return self._cancels[-1]
+
+    def is_cancel(self, event_id: str) -> bool:
+        return event_id in self._cancels
 
     def drop_wish(self) -> None:
         """Nothing automatic is to be answered any more."""

@@ -98,6 +98,8 @@ class SessionCore(Life):
         flat = dict(self.current.flat)
         if "voice" not in flat and self._voice is not None:
             flat["voice"] = self._voice
+        if self.config.get("tracing_disabled", False):
+            flat["tracing"] = None
         return flat
 
     def sendable(self, changed: dict[str, Any]) -> dict[str, Any]:
@@ -146,10 +148,7 @@ class SessionCore(Life):
                     if call.recorded and not call.sent:
                         call.sent = call.wished = True
                         self.link.ask()
-        if self.handing.is_pending:
-            self.handing.connected()
-        else:
-            self.took_over(self.current)
+        self.handing.connected(self.link.dialled or self.current)
 
     def change_agent(self, agent: RealtimeAgent, waits: asyncio.Future[None]) -> None:
         """The program puts another agent in charge."""

@@ -20,7 +20,7 @@ from ....runtime.clock import Deadline
 from ....runtime.data.chat import ToolCall
 from ....runtime.errors import GuardrailTripped, ToolError, UsageError, text_of
 from ....runtime.maybe_await import maybe_await
-from ....runtime.tracing import span
+from ....runtime.tracing import Span
 from ...tools.tool import Tool, ToolArgumentsError
 from ...tools.tool_context import ToolContext, attempt_of, call_door_of
 from ...tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
@@ -64,9 +64,9 @@ async def wants_approval(tool: Any, agent: RealtimeAgent, run: RunContext, syste
     return bool(needed)
 
 
-async def play_call(tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall) -> Played:
-    """Make the call."""
-    with span("tool", tool=call.name, call_id=call.id) as opened:
+async def play_call(tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall, opening: Span) -> Played:
+    """Make the call, within that span."""
+    with opening as opened:
         try:
             if run.lease is not None:
                 await run.lease.make_sure()

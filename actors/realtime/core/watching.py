@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ....runtime.agent.hooks import call_hooks
 from ....runtime.models.protocol import ModelRequest
-from ....runtime.tracing import span
 from .responses import Response
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Watching:
     def response_ended(self, response: Response) -> None:
         """A response has ended: its span says how long it took until something was heard."""
         core = self._core
-        with span("realtime.response", response=response.id or "", status=response.status, agent=response.settings.agent.name) as opened:
+        with core.span("realtime.response", response=response.id or "", status=response.status, agent=response.settings.agent.name) as opened:
             if response.usage is not None:
                 opened.set(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
             if response.first_audio_at is not None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.data.chat import new_id
-from .script import Call, Gate, Reply, Say, Write, spoken_text
+from .script import Call, Gate, Reply, Say, Write, spoken_text, usual_usage, words
 
 if TYPE_CHECKING:
     from .server import LocalRealtimeServer, Peer
@@ -264,6 +264,8 @@ class ServerSession:
             response["ending"] = (status, reason)
             play.cancel()
             await asyncio.gather(play, return_exceptions=True)
+            if self.active is response:  # it was cancelled before it had begun to speak
+                await self._finish(response, status, reason, None, None)
 
     async def respond(self, options: dict[str, Any]) -> None:
         """Begin a response."""
@@ -308,12 +310,15 @@ class ServerSession:
             status, reason = response["ending"]
             if item is not None:
                 await self._item_done(response, item, "incomplete")
+        await self._finish(response, status, reason, reply.code, reply.usage)
+
+    async def _finish(self, response: dict[str, Any], status: str, reason: str | None, code: str | None, usage: Mapping[str, Any] | None) -> None:
         if self.active is response:
             self.active = self._play = None
         details: dict[str, Any] = {"type": status, **({"reason": reason} if reason else {})}
         if status == "failed":
-            details["error"] = {"type": "server_error", "code": reply.code or "server_error"}
-        await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": reply.usage or _usage()}})
+            details["error"] = {"type": "server_error", "code": code or "server_error"}
+        await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": usage or usual_usage()}})
 
     def _item_for(self, part: Say | Write | Call) -> dict[str, Any]:
         item: dict[str, Any] = {"id": _item_id(), "object": "realtime.item", "status": "in_progress"}
@@ -330,7 +335,7 @@ class ServerSession:
             return
         if isinstance(part, Write):
             item["content"] = [{"type": "output_text", "text": ""}]
-            for word in _words(part.text):
+            for word in words(part.text):
                 item["content"][0]["text"] += word
                 await self.send({"type": "response.output_text.delta", **at, "delta": word})
             await self.send({"type": "response.output_text.done", **at, "text": part.text})
@@ -342,13 +347,13 @@ class ServerSession:
         self.has_spoken = True
         self.audio_ms[item["id"]] = 0
         item["content"] = [{"type": "output_audio", "transcript": ""}]
-        words, sent = _words(part.text), 0
+        spoken, sent = words(part.text), 0
         count = max(1, -(-part.ms // part.chunk_ms))
         for number in range(count):
             if number and part.gate is not None:
                 await part.gate.wait()
-            until = len(words) * (number + 1) // count
-            for word in words[sent:until]:
+            until = len(spoken) * (number + 1) // count
+            for word in spoken[sent:until]:
                 item["content"][0]["transcript"] += word
                 await self.send({"type": "response.output_audio_transcript.delta", **at, "delta": word})
             sent = until
@@ -378,22 +383,6 @@ class ServerSession:
             "response.cancel": "_cancel_response",
         }
     )
-
-
-def _usage() -> dict[str, Any]:
-    """What each response costs."""
-    return {
-        "total_tokens": 15,
-        "input_tokens": 10,
-        "output_tokens": 5,
-        "input_token_details": {"text_tokens": 4, "audio_tokens": 6, "cached_tokens": 2},
-        "output_token_details": {"text_tokens": 2, "audio_tokens": 3},
-    }
-
-
-def _words(text: str) -> list[str]:
-    pieces = text.split(" ")
-    return [piece + (" " if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces)]
 
 
 def _item_id() -> str:

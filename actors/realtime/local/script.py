@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ....runtime.data.chat import new_id
 
-__all__ = ["Call", "Fault", "Gate", "Part", "Reply", "Say", "Write", "silence", "speech", "spoken_text"]
+__all__ = ["Call", "Fault", "Gate", "Part", "Reply", "Say", "Write", "silence", "speech", "spoken_text", "usual_usage", "words"]
 
 _MARK: Final = b"\x7f\x7eSPEECH:"
 
@@ -117,3 +117,20 @@ def spoken_text(audio: bytes) -> str | None:
     if audio.startswith(_MARK):
         return audio[len(_MARK) :].split(b"\0", 1)[0].decode()
     return "" if not any(audio[:64]) else None
+
+
+def usual_usage() -> dict[str, Any]:
+    """What each response costs."""
+    return {
+        "total_tokens": 15,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "input_token_details": {"text_tokens": 4, "audio_tokens": 6, "cached_tokens": 2},
+        "output_token_details": {"text_tokens": 2, "audio_tokens": 3},
+    }
+
+
+def words(text: str) -> list[str]:
+    """A text, word by word."""
+    pieces = text.split(" ")
+    return [piece + (" " if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces)]

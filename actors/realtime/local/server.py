@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -32,8 +32,8 @@ class LocalRealtimeServer:
     `errors` what clients have earned.
     """
 
-    def __init__(self, replies: list[ReplyLike] | None = None, *, otherwise: ReplyLike | None = None, faults: list[Fault] | None = None) -> None:
-        self.replies: deque[ReplyLike] = deque(replies or ())
+    def __init__(self, replies: Sequence[ReplyLike] = (), *, otherwise: ReplyLike | None = None, faults: Sequence[Fault] | None = None) -> None:
+        self.replies: deque[ReplyLike] = deque(replies)
         self.otherwise: ReplyLike = otherwise or Reply(Say("All right."))
         self.faults = list(faults or ())
         self.handshakes: deque[int | asyncio.Event] = deque()

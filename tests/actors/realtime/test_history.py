@@ -147,10 +147,20 @@ def test_case_50_hooks_and_spans_see_a_session_with_a_tool_and_a_handoff(run, sp
 
     run(main())
     names = [span.name for span in spans.get_finished_spans()]
-    assert {"realtime.connect", "realtime.response", "tool", "handoff"} <= set(names)
+    assert {"realtime.session", "realtime.connect", "realtime.response", "tool", "handoff"} <= set(names)
     shown = str([dict(span.attributes) for span in spans.get_finished_spans()])
     assert not any(text in shown for text in ("treasure", "secret word", "secret-key"))
     (said,) = [
         span for span in spans.get_finished_spans() if span.attributes.get("understudy.agent") == "billing" and "understudy.first_audio_ms" in span.attributes
     ]
     assert said.attributes["understudy.status"] == "completed"
+
+
+def test_tracing_is_off_here_and_at_the_server_if_the_config_says_so(run, spans):
+    async def main():
+        async with desk(AGENT, Reply(Say("Yes.")), config={"tracing_disabled": True}) as at:
+            assert at.server.sent("session.update")[0]["session"]["tracing"] is None
+            await at.ask("hi")
+
+    run(main())
+    assert [span.name for span in spans.get_finished_spans() if span.name.startswith("realtime")] == []

@@ -185,3 +185,18 @@ def test_case_22_history_and_replay_hold_what_was_heard_cut_at_a_word(run):
             assert [item["content"][0]["text"] for item in at.server.session.items] == ["count", "one two three four five"]
 
     run(main())
+
+
+def test_a_message_may_interrupt_what_is_said(run):
+    async def main():
+        gate = Gate()
+        async with desk(AGENT, Reply(Say("Let me tell you", ms=3_000), gate), Reply(Say("Yes?"))) as at:
+            await at.session.send_message("talk")
+            await at.heard.until_shown("audio")
+            await at.session.send_message("stop", interrupt=True)
+            await at.heard.until_shown("agent_end", 2)
+            assert len(at.heard.of("audio_interrupted")) == 1
+            assert at.texts("assistant")[-1] == "Yes?"
+            assert len(at.server.sent("response.cancel")) == 1
+
+    run(main())

@@ -213,3 +213,53 @@ def test_a_script_says_what_was_not_used_and_what_was_not_expected(run):
         await heard.task
 
     run(main())
+
+
+def test_tools_and_guardrails_of_the_sdks_spelling_work_in_a_session(run):
+    from understudy.actors import agents_sdk as agents
+    from understudy.actors.realtime.local import Call
+
+    @agents.function_tool
+    def look(context: agents.RunContextWrapper, where: str) -> str:
+        """Look."""
+        return f"{context.context['who']} found it in {where}"
+
+    @agents.function_tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    @agents.output_guardrail
+    async def no_secrets(context, agent, output):
+        return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered="secret" in output)
+
+    async def main():
+        agent = agents.RealtimeAgent(name="a", tools=[look, pay], output_guardrails=[no_secrets])
+        replies = (Reply(Call("look", '{"where": "Rome"}', "c")), Reply(Call("pay", "{}", "p")), Reply(Say("a secret")), Reply(Say("Sorry.")))
+        async with desk(agent, *replies, context={"who": "Ada"}) as at:
+            await at.session.send_message("look")
+            await at.heard.until_shown("tool_approval_required")
+            await at.session.approve_tool_call("p")
+            await at.heard.until_shown("guardrail_tripped")
+            await at.heard.until_shown("agent_end", 4)
+            assert at.outputs() == [("c", "Ada found it in Rome"), ("p", "paid")]
+
+    run(main())
+
+
+def test_a_missing_extra_is_named(run, monkeypatch):
+    async def main():
+        monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
+        with pytest.raises(UsageError, match=r"understudy\[realtime\]"):
+            await RealtimeRunner(RealtimeAgent("a"), model=realtime.OpenAIRealtimeModel(api_key="k")).run().__aenter__()
+
+    run(main())
+
+
+def test_a_missing_key_is_said(run, monkeypatch):
+    async def main():
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+            await RealtimeRunner(RealtimeAgent("a")).run().__aenter__()
+
+    run(main())

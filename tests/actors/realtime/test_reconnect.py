@@ -321,3 +321,29 @@ def test_speech_that_began_is_forgotten_with_its_connection(run):
             await at.ask("hi")
 
     run(main())
+
+
+def test_case_52_a_switch_while_the_next_connection_is_made_reaches_it(run):
+    async def main():
+        go, hold = asyncio.Event(), asyncio.Event()
+
+        async def on_handoff(context):
+            await go.wait()
+
+        from understudy.actors.realtime import realtime_handoff
+
+        billing = RealtimeAgent("billing", "Bills.")
+        triage = RealtimeAgent("triage", "Ask.", handoffs=[realtime_handoff(billing, on_handoff=on_handoff)])
+        async with desk(triage, Reply(Call("transfer_to_billing", "{}", "h")), otherwise=Reply(Say("Here."))) as at:
+            await at.ask("my bill")
+            at.server.handshakes.append(hold)
+            at.server.session.peer.abort()
+            await at.server.until(lambda: not at.server.handshakes)  # it is being made, with the settings of triage
+            go.set()
+            await at.heard.until_shown("handoff")
+            hold.set()
+            await at.heard.until_shown("agent_end", 2)
+            assert at.session.current_agent is billing
+            assert at.server.session.settings["instructions"] == "Bills."
+
+    run(main())

@@ -300,9 +300,9 @@ def test_a_session_that_is_garbage_without_close_warns(run):
         session = await RealtimeRunner(AGENT, model=ScriptedRealtimeModel()).run()
         await session.enter()
         core = session._core
-        del session
         with pytest.warns(ResourceWarning, match="never closed"):
-            gc.collect()
+            del session
+        gc.collect()
         core.finish(None)
         await core.closer
 

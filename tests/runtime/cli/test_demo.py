@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.doubles.commands import command
+from tests.programs.pack_examples import PACKED, packed
 
 __all__ = ["command"]
 
@@ -44,6 +45,10 @@ def test_an_example_is_played_without_a_key(command, capfd, monkeypatch):
     out, err = capfd.readouterr()
     assert "Hello! I am Hello" in out
     assert "The replies are scripted" in err
+
+
+def test_the_packed_examples_are_those_of_the_repository():
+    assert PACKED.read_text() == packed(), "run: python -m tests.programs.pack_examples"
 
 
 def test_a_demo_that_is_none_is_one_line(command):

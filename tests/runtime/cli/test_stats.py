@@ -68,7 +68,7 @@ def test_the_address_that_the_console_has_shown_is_all_that_is_needed(command, s
     assert done.stdout.splitlines() == [
         "shop: running, 1,234 actors, 5 messages wait",
         "handled 98,765 (120 a second), restarts 1, dead letters 2",
-        "runs: 3 running, 50+ interrupted, 0 failed",
+        "runs: 3 running, 50+ interrupted",
         "actors: 1,200 AgentActor, 34 RunSupervisor",
         "  4 wait at /shop/slow",
         "slowest: on_receive of /shop/slow held the loop for 250 ms",

@@ -12,7 +12,8 @@ import pytest
 
 from tests.doubles.agents import PlannedAgent
 from tests.doubles.commands import command
-from understudy.runtime import Runner, SQLiteStore
+from tests.doubles.left_runs import Counts, lose_all
+from understudy.runtime import ActorSystem, Runner, SQLiteStore
 
 __all__ = ["command"]
 
@@ -94,6 +95,31 @@ def test_a_run_that_is_at_work_elsewhere_is_cancelled(command, tmp_path):
     assert statuses == ["cancelled"]
     again = command("cancel", "slow-1", "--store", "runs.db")
     assert "has ended already: it is cancelled" in again.stderr
+
+
+def test_a_run_that_was_set_aside_is_given_another_life(command, tmp_path, run):
+    async def leave_stuck():
+        async with SQLiteStore(tmp_path / "runs.db") as store:
+            reached = asyncio.Event()
+
+            class Gate:
+                async def wait(self):
+                    reached.set()
+                    await asyncio.Event().wait()
+
+            async with ActorSystem() as system:
+                left = Runner(Counts(Gate()), system=system, store=store, durability="step").query("go", detached=True)
+                await reached.wait()
+                await lose_all(system, store)
+            assert await Runner(Counts(), store=store, durability="step").recover(max_attempts=1) == []
+            return left.id
+
+    run_id = run(leave_stuck())
+    (tmp_path / "counts.py").write_text("from tests.doubles.left_runs import Counts\nagent = Counts()\n")
+    assert command("runs", "--store", "runs.db").stdout.split()[:2] == [run_id, "stuck"]
+    done = command("retry", run_id, "counts.py", "--store", "runs.db")
+    assert (done.exit_code, done.stdout) == (0, "A\nend\n")
+    assert "retry" in command("retry", run_id, "--store", "runs.db").stderr
 
 
 def test_the_store_is_found_by_the_environment(command, waits, monkeypatch):

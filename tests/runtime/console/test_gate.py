@@ -182,7 +182,7 @@ def test_neither_tokens_nor_what_is_said_come_into_the_log(run, caplog):
     caplog.set_level(logging.DEBUG)
 
     async def main():
-        async with Asking(runner_of(desk(ValueError("the-answer")))) as ask:
+        async with Asking(runner_of(desk(ValueError("no luck"), "the-answer"))) as ask:
             await ask.client.get(f"/?token={TOKEN}")
             await ask.streamed("session/say", id="s", text="the-question")
             await ask.streamed("try", text="the-question", instructions={"Desk": "the-instruction"})
@@ -190,7 +190,7 @@ def test_neither_tokens_nor_what_is_said_come_into_the_log(run, caplog):
 
     run(main())
     ours = "\n".join(f"{record.name} {record.getMessage()} {record.exc_text}" for record in caplog.records if record.name.startswith("understudy"))
-    for word in (TOKEN, "the-question", "the-instruction"):
+    for word in (TOKEN, "the-question", "the-answer", "the-instruction"):
         assert word not in ours
 
 

@@ -9,7 +9,7 @@ import uvicorn
 
 from tests.doubles.browser import Browser
 from tests.doubles.console import TOKEN, list_many, refund, runner_of
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
+from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Message, MessageDelta, ToolCall
 from understudy.runtime.console import console_app
 
@@ -264,6 +264,41 @@ def test_with_a_hundred_thousand_runs_one_of_a_thousand_events_a_second_is_follo
     assert rows <= 60
     assert tasks
     assert max(tasks) < 0.05  # seconds of the processor in one task of the page: no frame takes longer
+
+
+class Steady(Agent):
+    """Says something, and waits for its gate."""
+
+    def __init__(self, name, gate):
+        super().__init__(name=name)
+        self.gate = gate
+
+    async def run(self, input, context):
+        yield AgentEvent.say(f"{self.name} begins")
+        await self.gate.wait()
+        yield AgentEvent.say(f"{self.name} ends")
+
+
+def test_all_who_are_at_work_beside_one_another_are_lit(run):
+    async def main():
+        gate, last = asyncio.Event(), asyncio.Event()
+        lit = "[...document.querySelectorAll('.node.lit b')].map((one) => one.textContent).sort().join()"
+        async with ActorSystem() as system:
+            team = Parallel(name="Team", sub_agents=[Steady("One", gate), Steady("Two", gate)])
+            runner = runner_of(Sequential(name="All", sub_agents=[team, Steady("Three", last)]), system=system)
+            running = runner.query("q", run_id="r", detached=True)
+            async with served(runner) as page:
+                await page.js("location.hash = '#/run/r'")
+                await page.until(f"{lit} === 'One,Two'")
+                above = await page.js("[...document.querySelectorAll('.node.above b')].map((one) => one.textContent).sort()")
+                gate.set()
+                await page.until(f"{lit} === 'Three'")
+                last.set()
+                await page.until(f"document.querySelector('.status.completed') && {lit} === ''")
+                await running
+                return above, page.problems
+
+    assert run(main()) == (["All", "Team"], [])
 
 
 def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(run, tmp_path):

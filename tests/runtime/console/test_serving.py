@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from tests.doubles.console import desk, runner_of
-from understudy.runtime import MemoryStore, Runner, SQLiteStore, UsageError
+from understudy.runtime import ActorSystem, MemoryStore, Runner, SQLiteStore, UsageError
 from understudy.runtime.console import serve_console
+from understudy.runtime.console.serving import _Served
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "console_server.py"
 
@@ -124,6 +125,17 @@ def test_a_port_that_is_taken_is_named():
         number = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"127.0.0.1:{number}: that address cannot be used"):
             serve_console(desk(), port=number)
+
+
+def test_a_system_that_was_made_beside_the_runner_in_a_file_lives_as_long_as_the_server(run):
+    async def main():
+        system = ActorSystem("shop")
+        runner = runner_of(desk("hello"), system=system)
+        async with _Served(runner, None, "a token", only_loopback=True).opened():
+            status = (await runner.query("q")).status
+        return status, system.state.value
+
+    assert run(main()) == ("completed", "stopped")
 
 
 def test_streams_that_pages_look_at_end_with_the_server(run):

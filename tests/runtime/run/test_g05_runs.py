@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import threading
 import time
 import tracemalloc
@@ -106,7 +107,9 @@ def test_g05_a_run_in_a_system_leaves_no_actor(run):
 
 
 @pytest.mark.parametrize("how", ["finished", "cancelled", "failed", "left"])
-def test_g05_memory_returns(run, how):
+def test_g05_memory_returns(run, how, caplog):
+    caplog.set_level(logging.CRITICAL, logger="understudy")  # pytest keeps each line
+
     class Speaks(Agent):
         async def run(self, input, context):
             yield AgentEvent.say("x" * 1000)
