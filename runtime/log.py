@@ -109,7 +109,4 @@ def _of_room(room: str) -> logging.Logger:
 
 
 _silenced(logging.getLogger("understudy"))
-logger: Final = logging.getLogger("understudy")
-"""For what belongs to no room."""
-logger.addFilter(LogContext())
 loggers: Final = Loggers(*map(_of_room, Loggers._fields))
