@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 from ..errors import UsageError
 from ..option_names import meant
 
-__all__ = ["Limits", "LimitsLike", "limits_of"]
+__all__ = ["Limits", "LimitsLike", "limits_of", "read_limits"]
 
 _LEAST: Final = {"lease_seconds": 2.0, "hang_seconds": 1.0, "batch_most": 1, "max_runs": 1, "max_waiting": 0}
 
@@ -67,3 +67,9 @@ def limits_of(given: LimitsLike | dict[str, Any], what: str = "Cluster.start") -
             msg = f"{what}({name}={value!r}): give {'a whole number' if whole else 'a number of seconds'}, {least:g} or more."
             raise UsageError(msg)
     return Limits(**given)
+
+
+def read_limits(data: dict[str, Any]) -> Limits:
+    """The limits, as another process says them: what only its version knows is left out."""
+    known = {field.name for field in fields(Limits)}
+    return limits_of({name: value for name, value in data.items() if name in known})

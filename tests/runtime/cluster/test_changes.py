@@ -7,7 +7,7 @@ import pytest
 from tests.doubles.cluster import Machines, cluster_of, spec_of
 from understudy.runtime import RunStatus, UsageError
 from understudy.runtime.cluster import Cluster, ClusterError, HostLost, VersionMismatch
-from understudy.runtime.cluster.limits import limits_of
+from understudy.runtime.cluster.limits import limits_of, read_limits
 from understudy.runtime.cluster.on_ray import environment
 
 SHOP = "tests.programs.cluster_shop"
@@ -195,3 +195,7 @@ def test_a_cluster_that_whoever_reaches_it_may_use_is_warned_of(address, mode, w
 def test_limits_come_back_as_they_were_given():
     limits = limits_of({"max_runs": 7, "lease_seconds": 5})
     assert limits_of(limits.data()) == limits
+
+
+def test_a_limit_that_only_another_version_knows_is_left_out():
+    assert read_limits({"max_runs": 7, "of_tomorrow": 1}) == limits_of({"max_runs": 7})
