@@ -10,7 +10,7 @@ import logging
 from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
-__all__ = ["LogContext", "OfRun", "at_work", "logger", "loggers", "work_as", "work_for"]
+__all__ = ["LogContext", "OfRun", "at_work", "loggers", "work_as", "work_for"]
 
 
 class OfRun(Protocol):
