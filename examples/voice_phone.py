@@ -8,7 +8,7 @@ For real calls, with a number of Twilio's, and a tunnel or a proxy with TLS in f
     OPENAI_API_KEY=... TWILIO_AUTH_TOKEN=... PUBLIC_URL=https://desk.example.com python examples/voice_phone.py
 
 Have the number ask https://desk.example.com/incoming (POST) when a call comes in. Nothing is converted: the session is set to the telephone's own format.
-Marks, which come back when what is before them was played, say what the caller has heard. A caller has no screen: refunds are approved by pressing 1, and denied by 2.
+Marks, which come back when what is before them was played, say what the caller has heard. A caller has no screen: the key 1 approves a refund, 2 denies it.
 """
 
 import base64
