@@ -22,12 +22,13 @@ __all__ = [
     "RealtimeToolCallItem",
     "SystemMessageItem",
     "UserMessageItem",
+    "build_items",
     "text_of_item",
 ]
 
 
-class _Open(BaseModel, extra="allow"):
-    """Keeps fields that it does not know."""
+class _Open(BaseModel, extra="allow", defer_build=True):
+    """Keeps fields that it does not know. What checks them is built when the first session opens (`build_items`): it is half of the package's import."""
 
 
 class InputText(_Open):
@@ -117,7 +118,7 @@ RealtimeItem: TypeAlias = RealtimeMessageItem | RealtimeToolCallItem
 """One entry of a conversation."""
 
 
-class RealtimeResponse(BaseModel):
+class RealtimeResponse(BaseModel, defer_build=True):
     """What a model has said in one go."""
 
     id: str
@@ -132,3 +133,9 @@ def text_of_item(item: SystemMessageItem | UserMessageItem | AssistantMessageIte
         if text:
             pieces.append(text)
     return " ".join(pieces)
+
+
+def build_items() -> None:
+    """Build what checks the items, unless it is there: before the first one comes, which is not to wait for it."""
+    for kind in (SystemMessageItem, UserMessageItem, AssistantMessageItem, RealtimeToolCallItem):
+        kind.model_rebuild()

@@ -26,7 +26,7 @@ from .core.sdk_model import adapted
 from .core.session_actor import Report, SessionActor, deliver_report
 from .core.session_core import SessionCore
 from .events import RealtimeSessionEvent, RealtimeToolApprovalRequired
-from .items import RealtimeItem
+from .items import RealtimeItem, build_items
 from .model import RealtimeModelConfig, RealtimeModelListener
 from .model_events import RealtimeModelEvent
 from .model_inputs import RealtimeModelSendEvent
@@ -108,6 +108,7 @@ class RealtimeSession:
             msg = "the session was entered already. Ask the Runner for another one."
             raise UsageError(msg)
         self._entered = True
+        build_items()
         system = self._system
         if system is None:
             system = self._own_system = ActorSystem(f"session-of-{self._agent.name}")
