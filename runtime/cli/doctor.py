@@ -36,8 +36,11 @@ _EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "redis": ("redis",),
     "postgres": ("psycopg",),
     "a2a": ("a2a-sdk", "uvicorn"),
-    "otel": ("opentelemetry-api",),
+    "mcp": ("mcp",),
+    "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "prometheus-client"),
     "console": ("starlette", "uvicorn"),
+    "realtime": ("websockets",),
+    "ray": ("ray",),
 }
 _KEYS: Final = ("OPENAI_API_KEY", "ARK_API_KEY")
 _APART: Final = 5.0
@@ -217,4 +220,4 @@ def _agent(options: DoctorOptions) -> Iterator[_Found]:
     found = load(options.target)
     root = build_tree(getattr(found, "agent", found))
     names = [node.name for tree in root.trees() for node in tree.walk()]
-    yield _Found("ok", "agent", f"{options.target}: {root.name}, {len(names)} agents in all")
+    yield _Found("ok", "agent", f"{options.target}: {root.name}{f', {len(names)} agents in all' if len(names) > 1 else ''}")

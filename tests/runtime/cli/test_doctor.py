@@ -22,6 +22,13 @@ def test_each_thing_has_a_line_and_what_is_only_missing_is_no_failure(command):
     assert "understudy.db is not there yet" in line(done, "store")
 
 
+def test_all_extras_have_their_word_and_an_agent_is_counted_in_words_that_fit(command):
+    found = line(command("doctor", "clerks.py"), "extras")
+    for name in ("fast", "redis", "postgres", "a2a", "mcp", "otel", "console", "realtime", "ray"):
+        assert f" {name}" in found
+    assert line(command("doctor", "clerks.py"), "agent").endswith("clerks.py: Clerk")
+
+
 def test_a_store_is_written_and_read(command):
     command("run", "clerks.py", "hello", "--store", "runs.db")
     assert "runs.db: written, read and removed in" in line(command("doctor", "--store", "runs.db"), "store")
@@ -59,4 +66,4 @@ def test_keys_and_passwords_are_never_shown(command, monkeypatch):
     assert "gpt-x" in line(done, "model")
     assert "hidden" not in done.stdout
     assert _without_password("postgresql://me:p@ss@host/db") == "postgresql://host/db"
-    assert "Clerk, 1 agents in all" in line(done, "agent")
+    assert line(done, "agent").endswith("clerks.py: Clerk")
