@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.doubles.commands import command
+from tests.doubles.commands import Terminal, command
 from understudy.runtime.cli.doctor import _without_password
 
 __all__ = ["command"]
@@ -56,6 +56,17 @@ def test_what_is_wrong_is_told_in_its_line_and_ends_with_1(command, tmp_path):
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_told(command):
     assert "✗ store" in command("doctor", "--store", "redis://127.0.0.1:1/0").stdout
+
+
+def test_a_terminal_of_80_columns_shows_all_of_it_with_what_is_to_be_done(command, tmp_path):
+    terminal = Terminal(tmp_path, "doctor", TERM="dumb", NO_COLOR="1", OPENAI_MODEL="", ARK_CHAT_MODEL="", UNDERSTUDY_STORE="missing.db")
+    try:
+        shown = terminal.until("missing.db is not there yet: the first run that is kept makes it")
+    finally:
+        terminal.close()
+    assert "in the environment or in a .env file." in " ".join(shown.split())
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_keys_and_passwords_are_never_shown(command, monkeypatch):
