@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import Any, Literal
+from time import perf_counter, process_time
+from typing import Any, Literal, NamedTuple
 
 if not __package__:  # run by its path, as `python benchmarks/durable.py`: what is imported below is found beside this folder, not in it
     sys.path[0] = str(Path(__file__).parents[1])
@@ -71,17 +71,33 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measure with one store: operations per second of each round."""
+    """One measure with one store: operations per second of each round, and per second of the process's CPU time, which a loaded machine does not change."""
 
     store: str
     what: str
     count: int  # operations of a round
     at_once: bool
     rounds: tuple[float, ...]
+    cpu_rounds: tuple[float, ...]
 
     @property
     def median(self) -> float:
         return statistics.median(self.rounds)
+
+    @property
+    def cpu_median(self) -> float:
+        return statistics.median(self.cpu_rounds)
+
+    def cpu_part(self, other: Figure) -> float:
+        """Of another one, round by round: the rounds of both were taken in turns."""
+        return statistics.median([one / two for one, two in zip(self.cpu_rounds, other.cpu_rounds, strict=True)])
+
+
+class Took(NamedTuple):
+    """Operations per second, by the clock and by the process's CPU time."""
+
+    by_clock: float
+    by_cpu: float
 
 
 def arguments() -> argparse.Namespace:
@@ -123,24 +139,22 @@ def runner_of(store: Any, durability: Literal["none", "interrupt", "step"], mode
     return Runner(agent, store=store, durability=durability, system=system)
 
 
-async def timed(count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, at_once: bool) -> float:
-    """Operations per second."""
+async def timed(count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, at_once: bool) -> Took:
     await once(-1)
     gc.collect()  # no round pays for the one before it
-    started = perf_counter()
+    started, cpu_started = perf_counter(), process_time()
     if at_once:
         results = await asyncio.gather(*(once(number) for number in range(count)))
-        seconds = perf_counter() - started
     else:
         results = [await once(number) for number in range(count)]
-        seconds = perf_counter() - started
+    seconds, cpu_seconds = perf_counter() - started, process_time() - cpu_started
     if any(result.final_output != ANSWER for result in results):
         msg = "a run had another answer than it should"
         raise AssertionError(msg)
-    return count / seconds
+    return Took(count / seconds, count / cpu_seconds)
 
 
-async def runs(store: Any, durability: Literal["none", "interrupt", "step"], count: int, *, at_once: bool) -> float:
+async def runs(store: Any, durability: Literal["none", "interrupt", "step"], count: int, *, at_once: bool) -> Took:
     runner = runner_of(store, durability)
 
     async def once(number: int) -> Any:
@@ -150,7 +164,7 @@ async def runs(store: Any, durability: Literal["none", "interrupt", "step"], cou
     return await timed(count, once, at_once=at_once)
 
 
-async def sessions(store: Any, count: int, *, at_once: bool) -> float:
+async def sessions(store: Any, count: int, *, at_once: bool) -> Took:
     """Each session has had one turn and is only in the store; now each gets its second message."""
     runner = runner_of(store, "none")
 
@@ -162,7 +176,7 @@ async def sessions(store: Any, count: int, *, at_once: bool) -> float:
     return await timed(count, once, at_once=at_once)
 
 
-async def recovery(store: Any, count: int) -> float:
+async def recovery(store: Any, count: int) -> Took:
     """`count` runs whose process has gone in the middle of them: the time from the call of recover() until all have ended."""
     never = Never(count)
     async with ActorSystem() as system:
@@ -172,20 +186,20 @@ async def recovery(store: Any, count: int) -> float:
     del begun
     gc.collect()
     async with ActorSystem() as system:
-        started = perf_counter()
+        started, cpu_started = perf_counter(), process_time()
         found = await runner_of(store, "step", None, system).recover()
         results = [await run for run in found]
-        seconds = perf_counter() - started
+        seconds, cpu_seconds = perf_counter() - started, process_time() - cpu_started
     if [result.final_output for result in results] != [ANSWER] * count:
         msg = f"of {count} runs, {len(results)} were recovered, and not all to their end"
         raise AssertionError(msg)
-    return count / seconds
+    return Took(count / seconds, count / cpu_seconds)
 
 
 def measure(options: argparse.Namespace, console: Console) -> list[Figure]:
     few, many = (50, 200) if options.quick else (500, 10_000)
     kinds = ["memory", "sqlite", *(["redis"] if options.redis else []), *(["postgres"] if options.postgres else [])]
-    found: dict[tuple[str, str, int, bool], list[float]] = {}
+    found: dict[tuple[str, str, int, bool], list[Took]] = {}
     for number in track(range(options.rounds + 1), "rounds", console=Console(stderr=True)):
         for kind in kinds:
             for at_once in (False, True):
@@ -204,19 +218,19 @@ def measure(options: argparse.Namespace, console: Console) -> list[Figure]:
                 if number:
                     found.setdefault((kind, "unfinished runs recovered", many, True), []).append(took)
     console.print()
-    return [Figure(*key, tuple(rounds)) for key, rounds in found.items()]
+    return [Figure(*key, tuple(took.by_clock for took in rounds), tuple(took.by_cpu for took in rounds)) for key, rounds in found.items()]
 
 
 def show(console: Console, figures: list[Figure]) -> None:
     plain = {(one.store, one.at_once): one for one in figures if "'none'" in one.what}
     table = Table(title="Runs that are kept", box=box.SIMPLE, title_justify="left")
-    for name in ("store", "what", "how", "operations/s", "each", "of those that are kept nowhere"):
+    for name in ("store", "what", "how", "operations/s", "each", "CPU of each", "of those that are kept nowhere, by CPU"):
         table.add_column(name, justify="left" if name in ("store", "what", "how") else "right")
     for one in figures:
-        of = "" if "runs, " not in one.what or "'none'" in one.what else ratio(one.median / plain[one.store, one.at_once].median)
+        of = "" if "runs, " not in one.what or "'none'" in one.what else ratio(one.cpu_part(plain[one.store, one.at_once]))
         how = f"{one.count:,} at once" if one.at_once else "one by one"
         each = duration(1 / one.median) if "recovered" not in one.what else f"{duration(one.count / one.median)} for all"
-        table.add_row(one.store, one.what, how, rate(one.median), each, of)
+        table.add_row(one.store, one.what, how, rate(one.median), each, duration(1 / one.cpu_median), of)
     console.print(table)
 
 
@@ -236,7 +250,7 @@ def main() -> None:
             "made": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "machine": machine,
             "options": {"quick": options.quick, "rounds": options.rounds},
-            "figures": [{**asdict(one), "median": one.median} for one in figures],
+            "figures": [{**asdict(one), "median": one.median, "cpu_median": one.cpu_median} for one in figures],
         },
     )
     console.print("Written:", os.path.relpath(options.output))

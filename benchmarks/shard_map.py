@@ -15,6 +15,7 @@ import datetime as dt
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
@@ -62,6 +63,12 @@ def names_of(count: int) -> list[str]:
 
 def hashed(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+@cache
+def placed(hosts: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, str]:
+    """Where each session lies: looking at all of them takes a minute."""
+    return dict(zip(keys, map(rendezvous(hosts), keys), strict=True))
 
 
 # --- the ways to place
@@ -117,7 +124,7 @@ def balance(way: str, hosts: Sequence[str], keys: Sequence[str]) -> dict[str, An
 
 def movement(hosts: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
     """How many sessions move when hosts come and go, and to how many others."""
-    before = dict(zip(keys, map(rendezvous(hosts), keys), strict=True))
+    before = placed(tuple(hosts), tuple(keys))
     tenth = max(1, len(hosts) // 10)
     cases = {
         "one comes": [*hosts, f"shop/{len(hosts)}"],
@@ -126,7 +133,7 @@ def movement(hosts: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
     }
     found = []
     for what, others in cases.items():
-        after = dict(zip(keys, map(rendezvous(others), keys), strict=True))
+        after = placed(tuple(others), tuple(keys))
         moved = [key for key in keys if before[key] != after[key]]
         there = set(others)
         needless = sum(before[key] in there and after[key] in set(hosts) for key in moved)
@@ -140,14 +147,15 @@ def movement(hosts: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
 
 async def disagreement(hosts: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
     """One client knows a list, another one the next. Each session that they place differently is claimed for both hosts at once, in a real store."""
-    old, new = Placement(hosts), Placement([*hosts, f"shop/{len(hosts)}"])
-    apart = [key for key in keys if old.first(key) != new.first(key)]
+    newer = (*hosts, f"shop/{len(hosts)}")
+    old, new = placed(tuple(hosts), tuple(keys)), placed(newer, tuple(keys))
+    apart = [key for key in keys if old[key] != new[key]]
     both, none = 0, 0
     async with MemoryStore() as store:
-        for host in new.names:
+        for host in newer:
             await store.keep_alive(host, Limits().lease_seconds, first=True)
         for key in apart:
-            granted = await asyncio.gather(*(store.claim(key, place.first(key) or "") for place in (old, new)))
+            granted = await asyncio.gather(*(store.claim(key, place[key]) for place in (old, new)))
             both += all(one is not None for one in granted)
             none += all(one is None for one in granted)
     return {"agree": len(keys) - len(apart), "moved_or_wait": len(apart), "two_writers": both, "no_writer": none}

@@ -161,7 +161,7 @@ async def _send_file(session: RealtimeSession, wav: str) -> None:
 
 async def _with_microphone(session: RealtimeSession) -> None:
     try:
-        import sounddevice  # noqa: PLC0415 -- only where there is sound  # type: ignore[import-not-found, unused-ignore]
+        import sounddevice  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 -- only where there is sound
     except (ImportError, OSError):
         sys.exit("There is no sound here: pip install sounddevice, or give a WAV file: voice_desk.py --live call.wav")
     player = sounddevice.RawOutputStream(samplerate=RATE, channels=1, dtype="int16")

@@ -10,7 +10,7 @@ import logging
 from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
-__all__ = ["LogContext", "OfRun", "at_work", "logger", "loggers", "work_as", "work_for"]
+__all__ = ["LogContext", "OfRun", "at_work", "loggers", "work_as", "work_for"]
 
 
 class OfRun(Protocol):
@@ -53,9 +53,9 @@ class LogContext(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         run = _run.get()
         said = record.__dict__  # what a line says itself, by `extra=`, goes before
-        said.setdefault("run_id", None if run is None else run.run_id)
+        said.setdefault("run_id", getattr(run, "run_id", None))
         said.setdefault("agent", _agent.get())
-        said.setdefault("session_id", None if run is None else run.session_id)
+        said.setdefault("session_id", getattr(run, "session_id", None))
         return all(said[name] == value for name, value in self._wanted.items())
 
 
@@ -109,7 +109,4 @@ def _of_room(room: str) -> logging.Logger:
 
 
 _silenced(logging.getLogger("understudy"))
-logger: Final = logging.getLogger("understudy")
-"""For what belongs to no room."""
-logger.addFilter(LogContext())
 loggers: Final = Loggers(*map(_of_room, Loggers._fields))

@@ -58,7 +58,6 @@ STATE = {
     "runtime.mcp.connection": {"_asking": "a context variable: the SDK hands a question of the server to nobody's call"},
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {
-        "logger": "loggers are the process's",
         "loggers": "loggers are the process's",
         "_agent": "a context variable: a user's line in a tool says whose it is",
         "work_as": "sets the one above",

@@ -15,6 +15,7 @@ from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import complete_calls
 from ...runtime.agent.options import instruction_option, model_options
+from ...runtime.agent.run_messages import TellsLast
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta
 from ...runtime.data.events import AgentEvent
@@ -37,7 +38,7 @@ OFF: Final = "off"
 """Where an agent notes which handoffs its model was not shown."""
 
 
-class Asking:
+class Asking(TellsLast):
     """The calls of the model in one play of an agent."""
 
     __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_model", "_opening", "_replies", "_setup")
@@ -52,6 +53,7 @@ class Asking:
         self._door = door
         self._model = door.run.model_for_run(agent.model)
         self._hooked = bool(door.run.hooks) or door.invocation.node.agent.hooks is not None
+        self.is_last = False
         self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
         self._opening: tuple[Message, ...] | None = None  # what every request of this play begins with; None until the first event is asked for
 

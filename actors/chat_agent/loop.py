@@ -82,6 +82,7 @@ class React(Asking):
                     self._has_answered = not reply.tool_calls
                     if self._output_checks and self._has_answered:
                         await self._check_output(reply.text)
+                    self.is_last = self._has_answered and agent.output_key is None and not setup.after_agent
                     return AgentEvent.of(reply)
                 parsed, self._problem = self._parsed(setup.answer, reply)
                 if self._output_checks and (parsed is not None or door.run.null_answer == reply.id):

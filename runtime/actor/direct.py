@@ -66,6 +66,6 @@ def send_now(cell: LoopCell, message: object) -> None:
         cell.own_ref().tell(message)
 
 
-def stop_actor(cell: Cell) -> None:
-    """Stop an actor as soon as its handler has ended. To be called on the loop, by the actor itself or by its spawner."""
-    lifecycle.begin_stop(cell)
+def stop_actor(cell: Cell, *, hook: bool = True) -> None:
+    """Stop an actor as soon as its handler has ended. To be called on the loop, by the actor itself or by its spawner. Without `hook`: see `begin_stop`."""
+    lifecycle.begin_stop(cell, hook=hook)

@@ -29,7 +29,7 @@ from .hooks import call_hooks
 from .input_window import read_window
 from .invocation import Assignment, Invocation
 from .run_context import RunContext
-from .run_messages import AgentEnded, Emitted
+from .run_messages import AgentEnded, Emitted, TellsLast
 from .tree import Definition
 
 if TYPE_CHECKING:
@@ -79,11 +79,13 @@ class AgentActor(InnerActor):
                 door.input = given
                 # Here, and not in a coroutine of its own: a frame less for each agent that waits.
                 stream, exhausted = _events_of(agent, given, self._context), False
+                # Where others wait for its end, they must find what it has said recorded; and so must hooks.
+                tells_last = isinstance(stream, TellsLast) and not hooked and invocation.assignment.parent is None
                 try:
                     async for event in stream:
                         if type(event) is not AgentEvent or type(event.message) is not Message or event.action is not None:
                             _check_event(agent, event)
-                        await door.emit(event)
+                        await door.emit(event, is_last=tells_last and stream.is_last)
                         if invocation.outcome is not None:
                             break
                     else:

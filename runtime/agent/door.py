@@ -119,16 +119,16 @@ class AgentDoor:
 
     # --- events ---
 
-    async def emit(self, event: AgentEvent) -> AgentEvent:
-        """Have an event recorded and shown, at once."""
-        shown = hand(self._supervisor, Emitted(self.invocation, event))
+    async def emit(self, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
+        """Have an event recorded and shown, at once. The last one may have to wait for the report of the agent's end, which comes right behind it."""
+        shown = hand(self._supervisor, Emitted(self.invocation, event, is_last=is_last))
         if type(shown) is CoroutineType:
             shown = await shown
         if shown is OVER:
             self._stop_here()
         self.last_cast = None
         self._emitted += 1
-        if self._emitted % _STRETCH == 0:
+        if self._emitted % _STRETCH == 0 and not is_last:
             await asyncio.sleep(0)
         stamped: AgentEvent = shown
         return stamped

@@ -37,6 +37,7 @@ __all__ = [
     "ReachedSafePoint",
     "ShowsDeltas",
     "StateChanged",
+    "TellsLast",
 ]
 
 CancelMode: TypeAlias = Literal["immediate", "after_model", "after_tools"]
@@ -54,6 +55,15 @@ class CastReply(Protocol):
     def done(self) -> bool: ...
     def set_result(self, outcome: Outcome, /) -> object: ...
     def cancel(self) -> object: ...
+
+
+class TellsLast:
+    """The events of one play of an agent of this package, if it tells which of them is the last: behind that, it has nothing to do."""
+
+    __slots__ = ("is_last",)
+
+    is_last: bool
+    """Whether the event that was returned last is the last one."""
 
 
 class ShowsDeltas(Protocol):
@@ -103,11 +113,12 @@ class Cast:
 class Emitted:
     """To the supervisor: an event of an agent. The reply is the event as it was recorded and shown."""
 
-    __slots__ = ("event", "invocation")
+    __slots__ = ("event", "invocation", "is_last")
 
-    def __init__(self, invocation: Invocation, event: AgentEvent) -> None:
+    def __init__(self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False) -> None:
         self.invocation = invocation
         self.event = event
+        self.is_last = is_last  # whether the agent does nothing behind it but report its end: then it may be recorded and shown with that
 
 
 class EmittedNoWait(Emitted):

@@ -33,12 +33,13 @@ class SessionValues(MutableMapping[str, Any]):
 
     __slots__ = ("_guard", "_lock", "_values", "run_id", "session_id")
 
+    run_id: str | None  # of the run whose they are, for the log: set by that
+    session_id: str | None
+
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, Any] = {}
         self._guard: Callable[[Mapping[str, Any]], None] | None = None
         self._lock = threading.Lock()
-        self.run_id: str | None = None  # of the run whose they are, for the log
-        self.session_id: str | None = None
         if values:
             self.update(values)
 

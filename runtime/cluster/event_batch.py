@@ -52,7 +52,7 @@ def _table(events: Sequence[AgentEvent], run_id: str | None) -> list[Any]:
     for event in events:
         where = (event.agent_name, event.run_path, event.run_id if run_id is None else run_id, event.invocation_id)
         at = wheres.setdefault(where, len(wheres))
-        row = [at, event.seq, round((event.timestamp - began) * 1e6)]
+        row: list[Any] = [at, event.seq, round((event.timestamp - began) * 1e6)]
         delta = event.delta
         plain = delta is not None and not delta.reasoning and not delta.tool_calls and event.message is None
         if plain and event.custom_output is None and event.action is None and event.error is None:
@@ -77,7 +77,8 @@ def _events(found: Any) -> list[AgentEvent]:
             if len(row) == _PLAIN:
                 events.append(AgentEvent(name, path, None, MessageDelta(row[3]), None, None, None, seq, at, run_id, invocation))
             else:
-                events.append(AgentEvent(name, path, *row[3:], seq, at, run_id, invocation))
+                message, delta, output, action, error = row[3:]
+                events.append(AgentEvent(name, path, message, delta, output, action, error, seq, at, run_id, invocation))
     except (IndexError, TypeError, ValueError) as error:
         msg = f"events are damaged: {type(error).__name__}: {error}"
         raise CheckpointError(msg) from error

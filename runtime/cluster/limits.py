@@ -11,9 +11,9 @@ from typing import Any, Final, TypedDict
 from ..errors import UsageError
 from ..option_names import meant
 
-__all__ = ["Limits", "LimitsLike", "limits_of"]
+__all__ = ["Limits", "LimitsLike", "limits_of", "read_limits"]
 
-_LEAST: Final = {"lease_seconds": 2.0, "outcome_ttl": 600.0, "hang_seconds": 1.0, "batch_most": 1, "max_runs": 1, "max_waiting": 0}
+_LEAST: Final = {"lease_seconds": 2.0, "hang_seconds": 1.0, "batch_most": 1, "max_runs": 1, "max_waiting": 0}
 
 
 class LimitsLike(TypedDict, total=False):
@@ -24,7 +24,6 @@ class LimitsLike(TypedDict, total=False):
     lease_seconds: float
     hang_seconds: float
     sweep_seconds: float
-    outcome_ttl: float
     batch_most: int
     link_seconds: float
     suspect_seconds: float
@@ -44,8 +43,6 @@ class Limits:
     """For how long the loop of a host may stand still until the host counts as lost."""
     sweep_seconds: float = 5.0
     """How often a host looks for runs that nobody works on, and for a new list of the hosts."""
-    outcome_ttl: float = 600.0
-    """For how long it is kept, at the least, how a run has ended, for callers that ask again."""
     batch_most: int = 256
     """Requests, replies or events that travel together."""
     link_seconds: float = 30.0
@@ -69,4 +66,10 @@ def limits_of(given: LimitsLike | dict[str, Any], what: str = "Cluster.start") -
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not value >= least:
             msg = f"{what}({name}={value!r}): give {'a whole number' if whole else 'a number of seconds'}, {least:g} or more."
             raise UsageError(msg)
-    return Limits(**given)  # type: ignore[arg-type]  # they were checked above
+    return Limits(**given)
+
+
+def read_limits(data: dict[str, Any]) -> Limits:
+    """The limits, as another process says them: what only its version knows is left out."""
+    known = {field.name for field in fields(Limits)}
+    return limits_of({name: value for name, value in data.items() if name in known})

@@ -9,13 +9,15 @@ Owns: both ends, as plain objects without time and without a network: what comes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..codec.packing import pack, unpack
 from ..errors import CheckpointError
 
 __all__ = ["Inbox", "Outbox", "Reply", "Request", "read_replies"]
+
+T = TypeVar("T")
 
 _FORMAT: Final = 1
 _MOST_EARLY: Final = 1_000
@@ -164,7 +166,7 @@ def read_replies(data: bytes) -> tuple[int, list[Reply]]:
     return _read(data, lambda found: (int(found[1]), [Reply(*row) for row in found[2]]))
 
 
-def _read(data: bytes, make: Any) -> Any:
+def _read(data: bytes, make: Callable[[Any], T]) -> T:
     found = unpack(data)
     try:
         if found[0] > _FORMAT:

@@ -17,14 +17,14 @@ from ..sessions.session_policy import KeepLast, SessionPolicyLike, keep_last
 from .names import check_name, load_allowed
 
 if TYPE_CHECKING:
-    from ..run.run_options import RunOptions
+    from ..run.run_options import TurnOptions
 
 __all__ = ["pack_resume", "pack_run", "packed_policy", "policy_of", "read_options", "read_run"]
 
 _KINDS: Final = (Options, ToolOptions, ModelOptions)
 
 
-def pack_run(what: str, messages: str | Message | Sequence[Message], given: RunOptions, session: Mapping[str, Any] | None = None) -> bytes:
+def pack_run(what: str, messages: str | Message | Sequence[Message], given: TurnOptions, session: Mapping[str, Any] | None = None) -> bytes:
     """A new run. Raises `UsageError` that says which of the options cannot travel."""
     said: dict[str, Any] = dict(given)
     timeout = said.get("timeout")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..codec.packing import pack, unpack
 from ..errors import CheckpointError
-from .limits import Limits, limits_of
+from .limits import Limits, read_limits
 
 __all__ = ["ClusterSpec"]
 
@@ -43,7 +43,7 @@ class ClusterSpec:
         try:
             if said.pop("format") > _FORMAT:
                 raise CheckpointError("the cluster was started by a newer version of understudy: update this one.")
-            return ClusterSpec(**{**said, "allow": tuple(said["allow"]), "limits": limits_of(said["limits"])})
+            return ClusterSpec(**{**said, "allow": tuple(said["allow"]), "limits": read_limits(said["limits"])})
         except (AttributeError, KeyError, TypeError) as error:
             msg = f"what a host was started with is damaged: {type(error).__name__}: {error}"
             raise CheckpointError(msg) from error

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..codec.packing import unpack
 from ..errors import CheckpointError, UsageError
 from ..stores.arguments import LONGEST_KEY
-from .image import FORMAT
+from .compatibility import FORMAT
 from .store_keys import RESERVED, stuck_key
 
 __all__ = ["check_checkpoint_id", "check_run_id", "kept_of", "numbered_id", "read_checkpoint", "split_id"]

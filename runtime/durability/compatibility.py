@@ -1,21 +1,50 @@
 """The shape of a tree of agents, and whether a run that was interrupted in one can go on in another.
 
-Owns: the comparison. Compatible is what leaves those agents in their places that have begun and have not ended: an agent that was added elsewhere, a tool
-that was added. What is not is refused with a text that says what has changed; nothing has run then.
+Owns: the comparison, and which formats of an image are read. Compatible is what leaves those agents in their places that have begun and have not ended: an
+agent that was added elsewhere, a tool that was added. What is not is refused with a text that says what has changed; nothing has run then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.tree import Node
+from ..data.chat import Usage
 from ..data.run_path import names_of
 from ..errors import CheckpointError
 
 if TYPE_CHECKING:
     from ..agent.invocation import Invocation
 
-__all__ = ["find_below", "find_nodes", "shape_of"]
+__all__ = ["FORMAT", "check_format", "find_below", "find_nodes", "shape_of"]
+
+FORMAT: Final = 3
+"""Of images, and of the journals that begin with them. One that is higher was written by a newer version. Before 2, each run path had all its names; before 3,
+what is nothing was written, too."""
+
+_MOST_FORMATS: Final = 1_000_000
+_NOTHING: Final = ("session_id", "fresh", "seen", "begins_with", "null_answer")
+_NONE_OF: Final = ("values", "frames", "ended", "steps")
+
+
+def check_format(image: Any) -> None:
+    """Raise CheckpointError, if that is no image, or one of a newer version. What was left out of it, because it is nothing, is put there."""
+    if not isinstance(image, dict) or type(image.get("format")) is not int or not 0 < image["format"] < _MOST_FORMATS:
+        raise CheckpointError("it is damaged, or something else: it holds no image of a run.")
+    if image["format"] > FORMAT:
+        msg = f"it was written by a newer version: its format is {image['format']}, and this one reads up to {FORMAT}. Update understudy."
+        raise CheckpointError(msg)
+    if image["format"] > 2:  # noqa: PLR2004 -- a format
+        for name in _NOTHING:
+            image.setdefault(name, None)
+        for name in _NONE_OF:
+            image.setdefault(name, {})
+        image.setdefault("options", [])
+        image.setdefault("skip_transfers", False)
+        image.setdefault("seq", 0)
+        image.setdefault("transfers", 0)
+        image.setdefault("usage", Usage())
+        image.setdefault("lanes", {"": [None, 0, []]})
 
 
 def shape_of(node: Node) -> list[Any]:

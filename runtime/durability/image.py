@@ -29,21 +29,17 @@ from ..data.interrupt import AddressStep, Answer, InterruptContext, Pending
 from ..data.outcome import Outcome, OutcomeKind
 from ..data.run_path import Path
 from ..errors import CheckpointError, UsageError
-from .compatibility import find_nodes, shape_of
+from .compatibility import FORMAT, find_nodes, shape_of
 from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["COUNTERS", "FORMAT", "STORED_PATHS", "check_format", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
-
-FORMAT: Final = 2
-"""Of images, and of the journals that begin with them. One that is higher was written by a newer version. Before 2, each run path had all its names."""
+__all__ = ["NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
 
 STORED_PATHS: Final = "paths"
 """Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""
 
-COUNTERS: Final = ("seq", "transfers", "usage", "null_answer")
-"""What `counters_of` holds."""
+NO_COUNTERS: Final = MappingProxyType({"seq": 0, "transfers": 0, "usage": Usage(), "null_answer": None})
+"""What `counters_of` holds of a run that begins."""
 
-_MOST_FORMATS: Final = 1_000_000
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 # Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
@@ -60,6 +56,8 @@ _KEPT: Final[dict[str, type]] = {
     "resumed": bool,
 }
 
+_NO_TEXTS: Final = (None, None, None)
+
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
 
 # What comes of a structure that is not what it should be.
@@ -67,22 +65,20 @@ _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, 
 
 
 def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
-    """What does not change in a run, and the counters, `ahead` events further than they are now."""
-    context = state.context
-    return {
-        "format": FORMAT,
-        "run": context.run_id,
-        "agent": root.name,
-        "shape": shape_of(root),
-        "session_id": context.session_id,
-        "fresh": state.new_input_count,
-        "seen": state.session_records_before,
-        "begins_with": state.begins_with,
-        "input": [[*state.input.messages], state.input.streaming],
-        "options": plain_options(context.options),
-        "skip_transfers": context.skip_transfers,
-        **counters_of(state, ahead),
-    }
+    """What does not change in a run, and the counters, `ahead` events further than they are now; without what is nothing."""
+    context, messages = state.context, [*state.input.messages]
+    header = {"format": FORMAT, "run": context.run_id, "agent": root.name, "shape": shape_of(root), "input": [messages, state.input.streaming]}
+    if context.session_id is not None or state.new_input_count is not None or state.begins_with is not None:
+        header["session_id"], header["fresh"] = context.session_id, state.new_input_count
+        header["seen"], header["begins_with"] = state.session_records_before, state.begins_with
+    if context.options:
+        header["options"] = plain_options(context.options)
+    if context.skip_transfers:
+        header["skip_transfers"] = True
+    counters = counters_of(state, ahead)
+    if counters != NO_COUNTERS:
+        header.update(counters)
+    return header
 
 
 def counters_of(state: RunState, ahead: int = 0) -> dict[str, Any]:
@@ -108,15 +104,12 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, path
             ended[invocation.id] = outcomes
         if invocation.steps:
             steps[invocation.id] = invocation.steps
-    drawn = {lane.id: _drawn_lane(lane, stored.get(lane.id, 0), paths) for lane in lanes.values()}
-    image = {
-        **draw_header(state, root, ahead),
-        "values": state.context.session.to_dict(),
-        "frames": frames,
-        "ended": ended,
-        "steps": steps,
-        "lanes": drawn,
-    }
+    image = draw_header(state, root, ahead)
+    if values := state.context.session.to_dict():
+        image["values"] = values
+    image.update((name, table) for name, table in (("frames", frames), ("ended", ended), ("steps", steps)) if table)
+    if len(lanes) > 1 or state.lane.entries:
+        image["lanes"] = {lane.id: _drawn_lane(lane, stored.get(lane.id, 0), paths) for lane in lanes.values()}
     if paths.rows:
         image["paths"] = paths.rows[stored.get(STORED_PATHS, 0) :]
     return image
@@ -163,15 +156,6 @@ def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]
     return frame
-
-
-def check_format(image: Any) -> None:
-    """Raise CheckpointError, if that is no image, or one of a newer version."""
-    if not isinstance(image, dict) or type(image.get("format")) is not int or not 0 < image["format"] < _MOST_FORMATS:
-        raise CheckpointError("it is damaged, or something else: it holds no image of a run.")
-    if image["format"] > FORMAT:
-        msg = f"it was written by a newer version: its format is {image['format']}, and this one reads up to {FORMAT}. Update understudy."
-        raise CheckpointError(msg)
 
 
 def check_image(image: dict[str, Any], root: Node) -> None:
@@ -355,12 +339,15 @@ def _messages(given: Any) -> tuple[Message, ...]:
 def checked_message(value: Any) -> Message:
     """The message. Raises CheckpointError, if it is none, or holds what none does."""
     message: Message = _typed(value, Message)
+    calls, texts = message.tool_calls, (message.tool_call_id, message.tool_name, message.reasoning)
+    if type(calls) is tuple and not calls and message.usage is None and texts == _NO_TEXTS and type(message.id) is str:
+        return message  # as most are
     for call in _typed(message.tool_calls, tuple):
         _typed(call, ToolCall)
         read_names((call.id, call.name, call.arguments))
     if message.usage is not None:
         _usage(message.usage)
-    for text in (message.tool_call_id, message.tool_name, message.reasoning):
+    for text in texts:
         _text(text)
     _typed(message.id, str)
     return message

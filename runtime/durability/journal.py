@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..codec.packing import pack, unpack
 from ..data.events import AgentEvent, CustomAction, with_path
 from ..errors import CheckpointError, UsageError
-from .image import COUNTERS, check_format, counters_of, frame_of
+from .compatibility import check_format
+from .image import NO_COUNTERS, counters_of, frame_of
 from .path_table import PathTable, read_path, read_paths
 
 if TYPE_CHECKING:
@@ -39,35 +40,47 @@ __all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay"]
 
 _PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
+_FIRST_LANE: Final = frozenset(("",))
+_SHOWN: Final = ("event", "lane", "path")
+"""What those read who look at a run that has ended."""
 _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError)
 
 
 class Journal:
     """What has happened in one run since its last record was made."""
 
-    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_paths", "_problem", "_rows", "_values")
+    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_paths", "_problem", "_rows", "_untouched", "_values")
 
     def __init__(self) -> None:
         self._changes: list[list[Any]] = []
         self._problem: CheckpointError | None = None  # why there will be no record any more
         self._frames: dict[str, bytes] = {}  # as they were recorded
         self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
-        self._lanes: set[str] = {""}
-        self._counters: dict[str, Any] = {}
+        self._lanes: frozenset[str] | set[str] = _FIRST_LANE
+        self._counters: Mapping[str, Any] = NO_COUNTERS
         self._paths = PathTable()
         self._rows = 0  # how many of its rows were recorded
+        self._untouched: Invocation | None = None  # whose frame may have changed: it was not looked at yet
+
+    def begin(self, image: dict[str, Any]) -> bytes:
+        """The run begins with that image, which is its first record."""
+        self.know(image, self._paths)
+        self._counters = _counters_in(image)
+        return _packed([["start", image]])
 
     def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
-        """The run begins, or goes on from an image that was drawn with those paths."""
+        """The run goes on from an image that was drawn with those paths."""
         self._changes.append(["start", image])
         self.know(image, self._paths if paths is None else paths)
-        self._counters = {name: image[name] for name in COUNTERS}
+        self._counters = _counters_in(image)
 
     def know(self, image: dict[str, Any], paths: PathTable) -> None:
         """This has been recorded already."""
         self._paths, self._rows = paths, len(paths.rows)
-        self._lanes.update(image["lanes"])
-        self._values = {key: kept_value(value) for key, value in image["values"].items()}
+        if lanes := image.get("lanes"):
+            self._lanes = {*self._lanes, *lanes}
+        if values := image.get("values"):
+            self._values = {key: kept_value(value) for key, value in values.items()}
 
     def mark(self, kind: str, number: int) -> None:
         """Something that a reader looks for, and when it was: beside the counters, where versions that do not know it leave it alone."""
@@ -91,8 +104,8 @@ class Journal:
             self._note_paths()
             self._changes.append(["frame", invocation.id, packed])
 
-    def event(self, event: AgentEvent, invocation: Invocation, *, said: bool) -> None:
-        """An event was stamped."""
+    def event(self, event: AgentEvent, invocation: Invocation, *, said: bool, is_last: bool = False) -> None:
+        """An event was stamped. Of an agent that does nothing behind it the frame is needed only if the run does not end with that."""
         lane = invocation.lane if said else None
         if lane is not None and lane.id not in self._lanes:
             self._lane(lane)
@@ -103,6 +116,9 @@ class Journal:
             written = self._paths.write(path)
             self._note_paths()
             self._changes.append(["event", None if lane is None else lane.id, with_path(event, ()), written])
+        if is_last:
+            self._untouched = invocation
+            return
         self.touch(invocation)
         dialogue, assignment = invocation.assignment.dialogue, invocation.assignment
         if said and not dialogue.recorded:
@@ -120,7 +136,9 @@ class Journal:
             self._rows = len(rows)
 
     def _lane(self, lane: Lane) -> None:
-        self._lanes.add(lane.id)
+        if type(self._lanes) is frozenset:
+            self._lanes = {*self._lanes}
+        self._lanes.add(lane.id)  # type: ignore[union-attr]  # it is a set by now
         self._changes.append(["lane", lane.id, None if lane.parent is None else lane.parent.id, lane.fork])
 
     def gone(self, invocation: Invocation) -> None:
@@ -153,6 +171,9 @@ class Journal:
 
     def take(self, state: RunState, ahead: int = 0) -> bytes | None:
         """All of it, as one record; None if nothing has happened. `ahead` events are to be shown right after it was written."""
+        if self._untouched is not None:
+            invocation, self._untouched = self._untouched, None
+            self.touch(invocation)
         if self._problem is not None:
             raise self._problem
         self._session(state)
@@ -164,10 +185,14 @@ class Journal:
         changes, self._changes = self._changes, []
         if news:
             changes.append(["counters", news])
-        try:
-            return pack(changes, binaries=sum(change[0] == "frame" for change in changes))
-        except CheckpointError:
-            return pack([_without_display(change) if change[0] == "event" else change for change in changes])
+        return _packed(changes)
+
+    def take_last(self) -> bytes | None:
+        """What is left of a run that ends with it: its events. What only one that goes on would need is not recorded any more."""
+        if self._problem is not None:
+            raise self._problem
+        changes, self._changes, self._untouched = [change for change in self._changes if change[0] in _SHOWN], [], None
+        return _packed(changes) if changes else None
 
     def _session(self, state: RunState) -> None:
         known = self._values
@@ -186,6 +211,10 @@ class Journal:
             del known[key]
         if changed or gone:
             self._changes.append(["values", changed, gone])
+
+
+def _counters_in(image: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: image[name] for name in NO_COUNTERS} if "seq" in image else NO_COUNTERS
 
 
 def check_values(values: Mapping[str, Any]) -> None:
@@ -210,6 +239,13 @@ def kept_value(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     return _Packed(pack(value))
+
+
+def _packed(changes: list[list[Any]]) -> bytes:
+    try:
+        return pack(changes, binaries=sum(change[0] == "frame" for change in changes))
+    except CheckpointError:
+        return pack([_without_display(change) if change[0] == "event" else change for change in changes])
 
 
 def _without_display(change: list[Any]) -> list[Any]:

@@ -18,8 +18,8 @@ from .checkpoint import LONGEST_KEPT
 
 __all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
 
-_FORMAT: Final = 2
-"""The first one held what was empty as well, and the usage as a value of its class."""
+_FORMAT: Final = 3
+"""The first one held what was empty as well, and the usage as a value of its class; the second one the message, also where the journal holds it."""
 
 _TEXT: Final = 0
 """In place of an output: it is the text of the message."""
@@ -48,11 +48,12 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
     """
     events = tuple(event for event in result.events if type(event.action) is Interrupted or not event.invocation_id) if journaled else result.events
     usage, message = result.usage, result.final_message
+    in_journal = _number_of(message, result.events) if journaled and message is not None else None
     said: dict[str, Any] = {
         "outcome": _FORMAT,
         "root": root,
         "status": result.status.value,
-        "message": message,
+        "message": message if in_journal is None else in_journal,
         "usage": (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests),
         "agent": result.last_agent,
     }
@@ -67,6 +68,22 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
     except CheckpointError:
         plain: dict[str, Callable[[Any], object]] = {"error": _as_text, "output": _output_as_text, "values": _packable, "events": _packable_events}
         return pack({key: value if value is None or key not in plain or _fits(value) else plain[key](value) for key, value in said.items()})
+
+
+def _number_of(message: Message, events: tuple[AgentEvent, ...]) -> int | None:
+    """The number of the event that says it, if a journal has that."""
+    for event in reversed(events):
+        if event.message is message:
+            return event.seq if event.invocation_id and type(event.action) is not Interrupted else None
+    return None
+
+
+def _message_in(number: int, events: tuple[AgentEvent, ...]) -> Message | None:
+    for event in reversed(events):
+        if event.seq == number:
+            return event.message
+    msg = f"its last message is that of event {number}, which is not in its journal"
+    raise ValueError(msg)
 
 
 def _output_as_text(output: object) -> object:
@@ -103,7 +120,10 @@ def read_outcome(run_id: str, data: bytes, events: tuple[AgentEvent, ...]) -> Ru
         message, usage, output = said["message"], said["usage"], said["output"]
         if said["outcome"] > 1:
             usage = Usage(*usage)
-            output = message.text if output == _TEXT else output[0]
+            if type(message) is int:
+                message = _message_in(message, events)
+            assert isinstance(message, Message | None)
+            output = message.text if output == _TEXT and message is not None else output[0]
         assert isinstance(message, Message | None)
         assert isinstance(usage, Usage)
         return RunResult(

@@ -89,7 +89,7 @@ class Lease:
         self.life = 0  # the life of its owner in which the store has last said that it is there
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
-        self.undo: Sequence[Write] = ()  # what takes back that it was taken, if nobody heard of that
+        self.undo: Callable[[], Sequence[Write]] | None = None  # says what takes back that it was taken, if nobody heard of that
         self.asking: asyncio.Task[Claim | None] | None = None  # the store's answer, if nobody waits for it any more
         self.owner: StoreOwner  # set when it is first asked for
         self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left

@@ -72,7 +72,7 @@ class LeaseKeeper(Actor):
     def leave(self) -> None:
         """There is no lease any more."""
         self._is_needed = False
-        stop_actor(self._cell)
+        stop_actor(self._cell, hook=False)
 
     async def on_receive(self, lease: Lease) -> None:
         await self._leases.release(lease)
@@ -289,7 +289,7 @@ class SystemLeases:
             if lease.asking is not None:
                 lease.asking.cancel()
             return False  # the system is left, and all that it has in the store is free
-        lease.owner.owed[lease.key] = Debt(None, lease.undo)
+        lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
         self._set_renew_timer()
         return True
 

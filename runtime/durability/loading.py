@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import CheckpointError, CheckpointNotFound, UsageError
 from .checkpoint import numbered_id, read_checkpoint, split_id
-from .image import check_format
+from .compatibility import check_format
 from .journal import replay
 from .long_history import Segments
 from .store_access import StoreAccess

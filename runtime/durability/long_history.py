@@ -36,7 +36,7 @@ class Segments:
 
     async def shorten(self, image: dict[str, Any], run_id: str) -> list[Write]:
         """Take out of an image what is long; it was drawn without what is in pieces. Returns what has to be written with it."""
-        lanes = image["lanes"]
+        lanes = image.get("lanes", {})
         writes: list[Write] = []
         if sum(len(rows) for _, _, rows in lanes.values()) > _LONG and self._access.has_journals:
             piece = {lane: (self.stored.get(lane, 0), rows) for lane, (_, _, rows) in lanes.items() if rows}

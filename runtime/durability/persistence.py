@@ -7,7 +7,7 @@ nor start an agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,9 @@ from ..agent.tree import Node
 from ..data.chat import new_id
 from ..data.run_result import RunStatus
 from ..errors import ResumeError, WriteRefused
-from ..log import loggers
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
-from .checkpoint import kept_of, numbered_id
+from .checkpoint import kept_of
 from .image import draw, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
@@ -94,20 +93,17 @@ class RunPersistence:
 
     # --- the beginning ---
 
-    async def begin(self, state: RunState, system: Host, lost: Callable[[], object]) -> bool:
+    async def begin(self, state: RunState, system: Host) -> bool:
         """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
-        self.own.when_lost(lost)
         mark, journal, record = self.mark.put(), journal_key(self.run_id), None
         writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
-            self.journal.start(draw(state, self._root))
-            record = self.journal.take(state)
-            assert record is not None
+            record = self.journal.begin(draw(state, self._root))
             writes.append(Append(journal, (record,), 0))
+        writes.append(mark)
+        writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
         try:
-            listed = self._listing.put(self.mark.run, state, RunStatus.RUNNING)
-            undo: list[Write] = [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal), *([DropEntry(self.run_id)] if listed else [])]
-            if not await self.own.take(self.mark.run, system, [*writes, mark, *listed], undo=undo):
+            if not await self.own.take(self.mark.run, system, writes, undo=self._undo, key=mark.key):
                 return False
         except WriteRefused:
             return False
@@ -116,15 +112,18 @@ class RunPersistence:
         state.context.lease = self.own.held  # under which everything begins from here on
         return True
 
+    def _undo(self) -> list[Write]:
+        mark, listed = self.mark.put(), [DropEntry(self.run_id)] if self.access.lists_runs else []
+        return [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal_key(self.run_id)), *listed]
+
     async def take(self, system: Host) -> bool:
         """Be the one who works on this run. Returns False if another run or process is."""
         return await self.own.take(self.mark.run, system)
 
     # --- continuing ---
 
-    async def load(self, system: Host, lost: Callable[[], object]) -> dict[str, Any]:
+    async def load(self, system: Host) -> dict[str, Any]:
         """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
-        self.own.when_lost(lost)
         found = await find_checkpoint(self.access, self.checkpoint_id)
         if not found.is_last:
             return await self._branch(system, found)
@@ -310,7 +309,7 @@ class RunPersistence:
         """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and why it rests."""
         self._save_failed = True
         if self._slot.number is None:
-            await self._look_before_save()
+            await self._slot.look_for(self.run_id)
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if end.packed is None else [Put(journal_key(self.run_id), end.packed)]
@@ -339,7 +338,7 @@ class RunPersistence:
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
                     raise
-                await self._look_before_save()  # another run was saved under the same name meanwhile
+                await self._slot.look_for(self.run_id)  # another run was saved under the same name meanwhile
         self._records += len(records)
         self._answer.written()
         self._slot.saved(checkpoint)
@@ -351,24 +350,19 @@ class RunPersistence:
             self.mark.closed()
             await self.own.give_back()
 
-    async def _look_before_save(self) -> None:
-        """Get the last save under this name. If it is that of another run, which waits for an answer, the log says that the name is this run's from now on."""
-        last = await self._slot.look()
-        if last is not None and last["run"] != self.run_id and await self.access.get(answered_key(last["run"], last["number"])) is None:
-            loggers.durability.warning(
-                "Checkpoint %r was that of run %s, which waits to be resumed: from now on it is that of run %s. resume(%r) continues the former one. "
-                "Give each run a checkpoint_id of its own, or none: then it is the run's id.",
-                *(self.checkpoint_id, last["run"], self.run_id, numbered_id(self.checkpoint_id, last["number"])),
-            )
-
     # --- the end ---
 
-    async def finish(self, *, unfinished: bool, state: RunState | None = None, end: RunEnd | None = None) -> None:
-        """The run has ended. If it is unfinished, another process is to find it. Else it is kept for a while how it has ended, if that is to be kept."""
+    async def finish(self, *, unfinished: bool, state: RunState | None = None, end: RunEnd | None = None, with_step: bool = False) -> None:
+        """The run has ended. If it is unfinished, another process is to find it. Else it is kept for a while how it has ended, if that is to be kept.
+
+        `with_step`: the last step is written in the same step.
+        """
         try:
             if unfinished or self._save_failed or (end is not None and end.result.status is RunStatus.INTERRUPTED):
                 return  # one that waits was given back when it was saved: whoever answers it has it by now
             writes = self._answer.writes()  # it may have come to its end without a step
+            if with_step and self.journal is not None and (record := self.journal.take_last()) is not None:
+                writes.append(self._append(record))
             stands = bool(self._slot.number)  # a save that is resumed later stands on the journal
             if end is not None and state is not None:
                 writes += self._listing.end(self.mark.run, state, end, stands=stands)
@@ -391,6 +385,11 @@ class RunPersistence:
         run = replace(self.mark.run, attempts=self.own.attempts - 1)
         await self._write([*writes, Remove(self.mark.key), *await restated(self.access, run, RunStatus.STUCK)], "forget")
         await self.own.give_back()
+
+    @property
+    def ends_with_step(self) -> bool:
+        """Whether the last step and the end may be written in one step."""
+        return self.journal is not None and not self._save_failed
 
     @property
     def is_held(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ..agent.run_messages import LOST
 from ..stores.writes import Ending, Write
 from .lease import Lease
 from .leases import SystemLeases, leases_of
@@ -28,43 +29,40 @@ __all__ = ["RunLease"]
 class RunLease:
     """The lease of one run, before it is taken, while it is held, and after."""
 
-    __slots__ = ("_access", "_leases", "_lost", "_stop", "clock", "held", "watch")
+    __slots__ = ("_access", "_leases", "_stop", "clock", "held", "watch")
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
         self._leases: SystemLeases | None = None
-        self._lost: Callable[[], object] = _ignore
         self._stop: Callable[[CancelRun], object] | None = None
         self.held: Lease | None = None  # while this process works on the run
         self.clock: Clock | None = None  # of the system that has taken it
         self.watch: RunWatch | None = None  # what looks on at the run
 
-    async def take(self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Sequence[Write] = ()) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is. `undo` takes back the writes, if their answer is not heard."""
+    async def take(
+        self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Callable[[], Sequence[Write]] | None = None, key: str = ""
+    ) -> bool:
+        """Be the one who works on this run. Returns False if another run or process is. `undo` says what takes the writes back, if no answer is heard."""
         self._leases, self.clock = leases_of(system), system.clock
-        lease = Lease(open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id), on_stop=self._asked)
+        lease = Lease(key or open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id), on_stop=self._asked)
         lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self._access, lease, writes):
             return False
-        self.held, lease.undo = lease, ()
+        self.held, lease.undo = lease, None
         return True
 
-    def when_lost(self, lost: Callable[[], object]) -> None:
-        """Call that if another process may have it from now on; at once, if that is so."""
-        self._lost = lost
-        if self.held is not None and not self.held.is_held:
-            lost()
-
     def when_asked(self, stop: Callable[[CancelRun], object]) -> None:
-        """Call that if another process wants the run to end."""
+        """Call that if another process wants the run to end, or may have it from now on; at once, if that is so."""
         self._stop = stop
+        if self.held is not None and not self.held.is_held:
+            stop(LOST)
 
     def _asked(self, request: CancelRun) -> None:
         if self._stop is not None:
             self._stop(request)
 
     def _lose(self) -> None:
-        self._lost()
+        self._asked(LOST)
 
     @property
     def attempts(self) -> int:
@@ -98,7 +96,3 @@ async def _timed(watch: RunWatch, writing: Coroutine[Any, Any, None]) -> None:
     began = perf_counter()
     await writing
     watch.store_wrote(perf_counter() - began)
-
-
-def _ignore() -> None:
-    """A run that was not opened yet cannot be lost."""

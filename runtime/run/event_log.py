@@ -6,7 +6,9 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Coroutine, Sequence
+from logging import DEBUG
 from operator import attrgetter
 from time import time
 from typing import TYPE_CHECKING, Any, Final
@@ -23,10 +25,11 @@ from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
 from ..errors import AgentError, CheckpointError, RunLost, UnderstudyError, text_of
-from ..log import work_for
+from ..log import loggers, work_for
+from ..maybe_await import begun
 from .phase import RunPhase
 from .run_record import RunRecord
-from .watched_system import watch_of, watched_system
+from .watched_system import WatchedSystem, watch_of, watched_system
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -62,8 +65,14 @@ class EventLog:
 
     def enter(self, system: Host) -> None:
         """In the context of the supervisor, of which all that belongs to the run are copies: say whose they are."""
-        context, persistence = self.context, self.persistence
+        context = self.context
         work_for(context.session)
+        # In nearly all programs nothing looks on, and this is asked for each run.
+        if "opentelemetry" in sys.modules or WatchedSystem in system.belongings or loggers.run.isEnabledFor(DEBUG):
+            self._look_on(system)
+
+    def _look_on(self, system: Host) -> None:
+        context, persistence = self.context, self.persistence
         context.watch = watch = watch_of(system, context, self.record.agent_name)
         if watch is None:
             return
@@ -90,8 +99,8 @@ class EventLog:
         if self.record.turn is not None:
             await self.record.turn.release()
 
-    def write(self, invocation: Invocation, event: AgentEvent) -> AgentEvent:
-        """Stamp, record, show; or have it wait to be shown."""
+    def write(self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
+        """Stamp, record, show; or have it wait to be shown. `is_last`: the agent does nothing behind it."""
         node, assignment, context, persistence = invocation.node, invocation.assignment, self.context, self.persistence
         action: Action | None = event.action
         if persistence is not None or node.agent.on_failure is not None:
@@ -122,7 +131,7 @@ class EventLog:
             _heed(invocation, stamped)
         if persistence is not None and persistence.must_write and event.delta is None:
             if persistence.journal is not None:
-                persistence.journal.event(stamped, invocation, said=said)
+                persistence.journal.event(stamped, invocation, said=said, is_last=is_last)
             if self.unshown is None:
                 self.unshown = []
             self.unshown.append(stamped if dialogue.shown else _NOT_SHOWN)
@@ -146,17 +155,33 @@ class EventLog:
 
     # --- what waits ---
 
+    def begun(self, coro: Coroutine[Any, None, object]) -> object:
+        """Have that done as far as it goes without waiting: with a store in memory, to its end. Else it is done in a task."""
+        persistence = self.persistence
+        at_once = persistence is not None and persistence.access.answers_at_once and self.record.turn is None and not self.context.hooks
+        return begun(coro) if at_once else coro
+
+    @property
+    def ends_with_step(self) -> bool:
+        """Whether the last step and the end of the run may be written in one step: whether nothing is to be done between the two."""
+        return self.persistence is not None and self.persistence.ends_with_step and self.record.turn is None
+
     @property
     def waits(self) -> bool:
         """Whether something has to be written before it is shown."""
         return self.unshown is not None
 
-    async def flush(self) -> None:
-        """Write it, and show it. What could not be written is not shown."""
+    async def flush(self, *, at_end: bool = False) -> None:
+        """Write it, and show it. What could not be written is not shown. `at_end`: in one step with the end of the run."""
         assert self.persistence is not None
         unshown, self.unshown = self.unshown or (), None
+        end: RunEnd | None = None
         try:
-            await self.persistence.flush(self.state)
+            if at_end:
+                end = self.end(None, [event for event in unshown if event is not _NOT_SHOWN])
+                await self.persistence.finish(unfinished=False, state=self.state, end=end, with_step=True)
+            else:
+                await self.persistence.flush(self.state)
         except BaseException as error:
             self.state.seq = self.record.last_seq  # the consumer sees no gap
             if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
@@ -165,6 +190,7 @@ class EventLog:
         for event in unshown:
             if event is not _NOT_SHOWN:
                 self.record.show(event)
+        self.record.written = None if end is None or self.context.hooks else end.result
 
     def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
         """An interrupt is shown when nothing else is under way: only then is there something to go on from. It stands for those of the agents below."""

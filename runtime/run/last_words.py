@@ -35,7 +35,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     try:
         if log.waits:
             await log.flush()
-        if log.persistence is not None:
+        if log.persistence is not None and log.persistence.is_held:
             unfinished = promise is Promise.UNFINISHED
             await log.persistence.finish(unfinished=unfinished, state=log.state, end=None if unfinished else log.end())
     except RunLost as error:
@@ -47,4 +47,5 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     except Exception:  # noqa: BLE001 -- as above
         loggers.run.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
     record.advance(RunPhase.HOOKS)
-    await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())
+    if log.context.hooks:
+        await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..agent.invocation import walk
-from ..agent.run_messages import LOST, CancelRun
+from ..agent.run_messages import CancelRun
 from ..data.agent_input import AgentInput
 from ..data.run_result import RunResult
 from ..durability.answers import Answers
@@ -63,7 +62,7 @@ class Beginning:
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return True
         persistence.own.when_asked(stop)
-        return await persistence.begin(event_log.state, system, partial(stop, LOST))
+        return await persistence.begin(event_log.state, system)
 
 
 class BeginningOnce(Beginning):
@@ -163,9 +162,7 @@ class Resuming:
         persistence.own.when_asked(stop)
         image, self._image = self._image, None
         if image is None:
-            image = await persistence.load(system, partial(stop, LOST))
-        else:
-            persistence.own.when_lost(partial(stop, LOST))
+            image = await persistence.load(system)
         persistence.restore(image, event_log.state)
         state, record = event_log.state, event_log.record
         if self._streaming is not None:

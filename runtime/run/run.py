@@ -6,7 +6,7 @@ lives on the loop of its system. It must never touch the run from elsewhere but 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from enum import Enum
 from functools import partial
 from threading import get_ident
@@ -283,7 +283,7 @@ class Run:
     def __aiter__(self) -> Events:
         return self._events()
 
-    async def batches(self, most: int = 256) -> AsyncIterator[list[AgentEvent]]:
+    async def batches(self, most: int = 256) -> AsyncGenerator[list[AgentEvent], None]:
         """The events as they are ready, all at once that are, `most` of them: for what sends them on. It is one consumer, as `async for event in run` is."""
         if not isinstance(most, int) or most < 1:
             msg = f"run.batches({most!r}): give a number of events, 1 or more."

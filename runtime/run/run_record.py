@@ -62,6 +62,7 @@ class RunRecord:
         "stream",
         "timer",
         "turn",
+        "written",
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
@@ -84,6 +85,7 @@ class RunRecord:
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout
         self.followed: RunResult | None = None  # of a run that was only looked at
+        self.written: RunResult | None = None  # as it was written with the last event that was shown
         self.result: RunResult | None = None  # when it has ended, and no actor of it is left
         self.started = 0.0  # when it was started, by the clock on the wall
 
@@ -91,7 +93,7 @@ class RunRecord:
 
     def show(self, event: AgentEvent) -> None:
         """Keep the event, unless it is a piece of one that comes whole later, and let the consumer have it."""
-        self.last_seq = event.seq
+        self.last_seq, self.written = event.seq, None
         if event.delta is None:
             if self._events is None:
                 self._events = []
@@ -109,6 +111,12 @@ class RunRecord:
         """The run cannot begin."""
         self.problem = problem
         self.advance(RunPhase.REFUSED)
+
+    def lose(self) -> None:
+        """Events that were not written are dropped, for the session too: a resume starts from the last record. And what they said of the end is not so."""
+        self.ownership = Ownership.LOST
+        if self.outcome is not None and self.outcome.kind in ("finished", "exited"):
+            self.outcome = None
 
     def set_outcome(self, outcome: Outcome) -> None:
         """How the run has ended. The first outcome counts."""
@@ -133,7 +141,7 @@ class RunRecord:
             name, run_id = self.agent_name, self.context.run_id
             self.show(AgentEvent(name, (name,), error=self.outcome.error, seq=seq, timestamp=time(), run_id=run_id))
         if self.problem is None:
-            self.result = self.followed or self.make_result()
+            self.result = self.followed or self.written or self.make_result()
             if self.result.error is not None and self.followed is None and self.result.status is RunStatus.FAILED:
                 tell_failure(self.context, self.agent_name, self.result)
         if self.context.watch is not None:

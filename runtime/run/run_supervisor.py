@@ -86,13 +86,14 @@ class RunSupervisor(HasLog, InnerActor):
         log, record = self._log, self._record
         if type(message) is Emitted and record.phase is _PLAYING and not self._cell.system.closing:
             # Nearly all messages are such, and mean nothing but to be written down.
-            stamped, has_room = log.write(message.invocation, message.event), record.stream.has_room
-            return stamped if has_room and not log.unshown else self._carry_out(Effects(stamped, wait_for_room=not has_room))
+            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.stream.has_room
+            is_done = has_room and (message.is_last or not log.unshown)
+            return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
-            return self._open()
+            return log.begun(self._open())
         effects = self._transition(message)
         if effects.takes_time or log.unshown:
-            return self._carry_out(effects)
+            return log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
 
     def _transition(self, message: Any) -> Effects:
@@ -131,9 +132,9 @@ class RunSupervisor(HasLog, InnerActor):
         """The one place where a message waits for the store, the consumer or a hook."""
         if self._log.waits or effects.write:
             try:
-                await self._log.flush()
+                await self._log.flush(at_end=effects.leave and self._promise is Promise.NONE and self._log.ends_with_step)
             except Exception as error:  # noqa: BLE001 -- whatever a store raises, the run ends, and all that wait for it are told
-                self._record.ownership = Ownership.LOST  # events that were not written are dropped, for the session too: a resume starts from the last record
+                self._record.lose()
                 effects = self._give_up(error)
         if effects.suspend:
             effects = await self._suspend()
@@ -345,8 +346,7 @@ class RunSupervisor(HasLog, InnerActor):
 
     def _pending_stop_is_over(self) -> None:
         stop = self._pending_stop
-        assert stop is not None
-        if self._record.phase < RunPhase.KEEPING:
+        if stop is not None and self._record.phase < RunPhase.KEEPING:
             self.stop_run(CancelRun(f"{stop.reason}; it did not come to a safe point in time", unfinished=stop.unfinished))
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:

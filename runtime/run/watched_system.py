@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import sys
-from logging import DEBUG
 from threading import get_ident
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
@@ -121,6 +119,4 @@ def watched_system(system: Host) -> WatchedSystem:
 def watch_of(system: Host, run: RunContext, agent: str) -> RunWatch | None:
     """What looks on at a run that is made there."""
     own = system.belongings.get(WatchedSystem)
-    if own is None and "opentelemetry" not in sys.modules and not loggers.run.isEnabledFor(DEBUG):
-        return None  # as for nearly all runs: this is asked for each
     return switch.watch(run, agent, system, watched_system, own.meters if isinstance(own, WatchedSystem) else ())

@@ -333,13 +333,13 @@ class MemoryStore:
         """The entry of that key, which is written now."""
         if now is None:
             now = self._time()
-        if self._ttl is not None or self._short:
+        if self._ttl is not None or (self._short and next(iter(self._short.values())).expires <= now):
             self._sweep(now)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
         entry.written = now
-        if key in self._short:
+        if self._short and key in self._short:
             del self._short[key]
             entry.expires = math.inf
         if self._ttl is not None:

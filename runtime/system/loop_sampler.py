@@ -65,7 +65,7 @@ class LoopSampler:
     __slots__ = ("_ident", "_is_there", "_is_wanted", "_seconds", "_wake", "last")
 
     def __init__(self, slow_after: float) -> None:
-        self._seconds = min(slow_after / 3, _LONGEST)
+        self._seconds = min(slow_after / 2, _LONGEST)
         self._ident = 0
         self._is_there = False  # whether the thread was started, and has not ended
         self._is_wanted = False

@@ -239,7 +239,7 @@ class Door:
         return await here
 
 
-QUICK = {"lease_seconds": 2.0, "sweep_seconds": 0.2, "suspect_seconds": 0.5, "link_seconds": 5.0, "hang_seconds": 1.0}
+QUICK = {"lease_seconds": 2.0, "sweep_seconds": 0.2, "suspect_seconds": 1.0, "link_seconds": 5.0, "hang_seconds": 3.0}
 
 
 def spec_of(factory="tests.programs.cluster_shop:host", name="shop", **given):

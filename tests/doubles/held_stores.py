@@ -141,8 +141,8 @@ class Echo:
         return Message.assistant(f"{len(request.messages)} {last}")
 
 
-def echoing(model=None):
-    return ChatModelAgent(name="A", model=model or Echo())
+def echoing(model=None, **options):
+    return ChatModelAgent(name="A", model=model or Echo(), **options)
 
 
 def beside(clock=None):

@@ -53,6 +53,26 @@ class Streams(Agent):
         yield AgentEvent.say("whole")
 
 
+class Waits(Agent):
+    """Waits for an answer, and then works as the shop does."""
+
+    def __init__(self):
+        super().__init__(name="Waits")
+
+    async def run(self, input, context):
+        if context.resume is None or not context.resume.is_target:
+            if not context.state.get("answer"):
+                yield context.interrupt("May I?")
+                return
+        else:
+            context.state["answer"] = context.resume.data
+        for number in range(context.state.get("done", 0), 12):
+            await asyncio.sleep(float(os.environ.get("STEP_SECONDS", "0")))
+            context.state["done"] = number + 1
+            yield AgentEvent.say(f"{number}")
+        yield AgentEvent.say(f"told: {context.state['answer']}")
+
+
 class Counter(Actor):
     def __init__(self, start=0):
         super().__init__()
@@ -91,6 +111,12 @@ def last_two(messages):
 async def host(system):
     async with store_of(os.environ["STORE"]) as store:
         yield Runner(Shop(), system=system, store=store, durability="step")
+
+
+@asynccontextmanager
+async def waits(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Waits(), system=system, store=store, durability="step")
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ import msgpack
 
 from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
 from understudy.runtime import AgentEvent, ImagePart, MemoryStore, Message, ModelOptions, Options, Runner, ToolCall, ToolOptions, Usage, register_type
-from understudy.runtime.durability.image import FORMAT
+from understudy.runtime.durability.compatibility import FORMAT
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 

@@ -16,7 +16,7 @@ from ...data.chat import new_id
 from ...errors import CheckpointError
 from ..control import read_control
 from ..host_list import HostList
-from ..limits import Limits, limits_of
+from ..limits import Limits, read_limits
 from ..link_order import Outbox, Reply, Request, read_replies
 from ..transport import HostDoor, HostGone
 
@@ -174,7 +174,7 @@ class HostLink:
         self._progress += 1
         former, self.incarnation = self.incarnation, said["incarnation"]
         self.steps, self.keeps = said["steps"], said["keeps"]
-        self._watcher.limits = limits_of(said["limits"])
+        self._watcher.limits = read_limits(said["limits"])
         if former is not None and not said["known"]:
             old = set(self._calls) - {one for one in self._calls if self._outbox.is_unsent(one)}
             self._give_up(HostGone(self.host, former, f"host {self.host!r} has begun another life"), old)

@@ -27,7 +27,7 @@ from ...stores import JournalStore, MemoryStore, SQLiteStore
 from ...stores.writes import Put
 from ..client.refs import enter_client
 from ..client.routes import Routes
-from ..host_list import HostList, ListKeeper, Member
+from ..host_list import ListKeeper, Member
 from ..names import load
 from .actors import HostActors
 from .clients import Clients
@@ -256,9 +256,6 @@ class ClusterHost:
     async def close_opened(self) -> None:
         """Leave the factory's block: when the system was left, because until then runs write to the store."""
         await self._opened.aclose()
-
-    def list(self) -> HostList:
-        return self.hosts.current
 
 
 def _resident() -> int:

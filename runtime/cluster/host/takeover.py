@@ -9,6 +9,7 @@ Owns: that, and the share of what is left that is this host's. It must never tak
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...durability.store_keys import cluster_host_key
@@ -120,7 +121,7 @@ class Takeover:
         for run in runs:
             self.recovered += 1
             self._at_work[run.id] = run
-            run.when_finished(lambda run_id=run.id: self._at_work.pop(run_id, None))
+            run.when_finished(partial(self._at_work.pop, run.id, None))
         if runs:
             loggers.cluster.info("%d runs are continued on host %s.", len(runs), self._name)
 

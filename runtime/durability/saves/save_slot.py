@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...codec.packing import pack
+from ...log import loggers
 from ...stores.writes import Expect, Put, Write
 from ..checkpoint import numbered_id, read_checkpoint
-from ..image import FORMAT
+from ..compatibility import FORMAT
 from ..store_access import StoreAccess
+from ..store_keys import answered_key
 
 __all__ = ["SaveSlot"]
 
@@ -37,6 +39,16 @@ class SaveSlot:
         found = None if head is None else read_checkpoint(self.name, head)
         self.know(0 if found is None else found["number"], head)
         return found
+
+    async def look_for(self, run_id: str) -> None:
+        """The same, for a run that is to be saved here. If another one waits there for an answer, the log says that the name is this run's from now on."""
+        last = await self.look()
+        if last is not None and last["run"] != run_id and await self._access.get(answered_key(last["run"], last["number"])) is None:
+            loggers.durability.warning(
+                "Checkpoint %r was that of run %s, which waits to be resumed: from now on it is that of run %s. resume(%r) continues the former one. "
+                "Give each run a checkpoint_id of its own, or none: then it is the run's id.",
+                *(self.name, last["run"], run_id, numbered_id(self.name, last["number"])),
+            )
 
     def save(self, run_id: str, agent_name: str, content: dict[str, Any]) -> tuple[bytes, list[Write]]:
         """The next save, and what has to be written for it. It is refused if another run has saved under this name meanwhile."""

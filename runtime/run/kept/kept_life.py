@@ -14,6 +14,7 @@ from ...data.run_info import RunInfo
 from ...data.run_path import Path
 from ...data.run_result import RunResult
 from ...durability.checkpoint import check_run_id
+from ...durability.compatibility import check_format
 from ...durability.kept_outcome import read_outcome
 from ...durability.path_table import read_path, read_paths
 from ...durability.run_listing import read_entry
@@ -114,6 +115,7 @@ class _Reader:
                 self._start(change[0])
 
     def _start(self, image: dict[str, Any]) -> None:
+        check_format(image)
         self._paths = read_paths(image.get("paths", ()))
         self._seq = image["seq"]
         for lane, (parent, *_) in image["lanes"].items():

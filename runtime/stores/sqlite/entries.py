@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
-from .state import State
+from .known import PLACES, Known, Listed, chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ..threaded_store import EncodedEntry, EncodedQuery, EncodedWrite
+    from .rows import Rows
+    from .state import State
 
 __all__ = ["SCHEMA", "Entries"]
 
@@ -45,51 +47,83 @@ SCHEMA: Final = (
 
 _COLUMNS: Final = "runs.run, runs.agent, runs.session, runs.status, runs.started, runs.labels, runs.value, runs.id"
 _IN_TIME: Final = "AND {0}.status = :status AND {0}.started >= :since AND {0}.started <= :top AND ({0}.started < :place OR {0}.id < :last)"
-_INSERT: Final = "INSERT OR IGNORE INTO runs (run, agent, session, status, started, labels, value, written, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LISTED: Final = f"SELECT run, id, status, started, labels, expires FROM runs WHERE run IN ({PLACES})"  # noqa: S608 -- a constant
 
 
 class Entries:
     """The list of runs."""
 
-    def __init__(self, state: State, ttl: float | None) -> None:
+    def __init__(self, state: State, ttl: float | None, known: Known, rows: Rows) -> None:
         self._state = state
         self._execute = state.connection.execute
         self._ttl = ttl
+        self._known = known
+        self._rows = rows
+
+    def look_for(self, keys: Collection[bytes]) -> None:
+        """Find out what is listed of many runs, before each of them is written."""
+        runs = self._known.runs
+        for chunk in chunks(keys, runs):
+            runs.update(dict.fromkeys(chunk))
+            for key, *held in self._execute(_LISTED, chunk):
+                runs[key] = Listed(*held)
 
     def put(self, write: EncodedWrite) -> None:
-        now = self._state.now
+        key, now = write.key, self._state.now
         lasts = self._ttl if write.seconds is None else write.seconds
         expires = None if lasts is None else now + lasts
         agent, session, status, *labels = write.records
-        row = (write.key, agent, session, status, write.after, msgpack.packb(labels) if labels else b"", write.value, now, expires)
-        made = self._execute(_INSERT, row)
-        if made.rowcount:  # as nearly all begin
-            self._label(labels, status, write.after, made.lastrowid)
-            return
-        held = self._execute("SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (write.key,)).fetchone()
-        number, before, started, packed, ends = held
-        if ends is not None and ends <= now:
-            self._remove(held)
-            self._label(labels, status, write.after, self._execute(_INSERT, row).lastrowid)
-            return
-        values = (session, status, write.value, now, expires, number)
-        self._execute("UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?", values)
-        if packed and before != status:
-            kept = msgpack.unpackb(packed)
-            self._unlabel(kept, before, started, number)
-            self._label(kept, status, started, number)
+        held = self._find(key)
+        if held is not None and held.expires is not None and held.expires <= now:
+            self._remove(key, held)
+            held = None
+        if held is None:
+            packed = msgpack.packb(labels) if labels else b""
+            number = self._next_id()
+            self._rows.runs.append((number, key, agent, session, status, write.after, packed, write.value, now, expires))
+            self._label(labels, status, write.after, number)
+            self._known.runs[key] = Listed(number, status, write.after, packed, expires)
+        else:
+            number = held.id
+            self._rows.run_changes.append((session, status, write.value, now, expires, number))
+            if held.labels and held.status != status:
+                kept = msgpack.unpackb(held.labels)
+                self._unlabel(kept, held.status, held.started, number)
+                self._label(kept, status, held.started, number)
+            self._known.runs[key] = Listed(number, status, held.started, held.labels, expires)
+        self._rows.touch((number,))
 
     def drop(self, key: bytes) -> None:
-        held = self._execute("SELECT id, status, started, labels FROM runs WHERE run = ?", (key,)).fetchone()
+        held = self._find(key)
         if held is not None:
-            self._remove(held)
+            self._remove(key, held)
+
+    def _find(self, key: bytes) -> Listed | None:
+        """What is listed of that run, in time or not."""
+        runs = self._known.runs
+        held = runs.get(key)
+        if held is None and key not in runs:
+            row = self._execute("SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (key,)).fetchone()
+            held = runs[key] = None if row is None else Listed(*row)
+        return held
+
+    def _next_id(self) -> int:
+        known = self._known
+        if known.last_run is None:
+            self._rows.write()
+            (known.last_run,) = self._execute("SELECT coalesce(max(id), 0) FROM runs").fetchone()
+        assert known.last_run is not None
+        known.last_run += 1
+        return known.last_run
 
     def run_entry(self, key: bytes) -> EncodedEntry | None:
+        self._rows.write()
         query = f"SELECT {_COLUMNS} FROM runs WHERE run = ? AND (expires IS NULL OR expires > ?)"  # noqa: S608 -- constants
         row = self._execute(query, (key, self._state.now)).fetchone()
         return None if row is None else _entry(row)
 
     def run_entries(self, _key: bytes, query: EncodedQuery) -> list[EncodedEntry]:
+        self._rows.write()
         place, last = query.until, -1
         if query.after is not None:
             row = self._execute("SELECT started, id FROM runs WHERE run = ?", (query.after,)).fetchone()
@@ -106,23 +140,27 @@ class Entries:
 
     def prune(self, older_than: float | None) -> None:
         last = -1.0 if older_than is None else self._state.now - older_than
-        gone = "SELECT id, status, started, labels FROM runs WHERE coalesce(expires <= ?, 0) OR written <= ?"
-        for held in self._execute(gone, (self._state.now, last)).fetchall():
-            self._remove(held)
+        self._remove_all("coalesce(expires <= ?, 0) OR written <= ?", (self._state.now, last))
 
     def sweep(self, most: int) -> None:
         """Remove some that have expired."""
-        gone = "SELECT id, status, started, labels FROM runs WHERE expires <= ? ORDER BY expires LIMIT ?"
-        for held in self._execute(gone, (self._state.now, most)).fetchall():
-            self._remove(held)
+        self._remove_all("expires <= ? ORDER BY expires LIMIT ?", (self._state.now, most))
 
-    def _remove(self, held: Sequence[Any]) -> None:
-        number, status, started, labels, *_ = held
-        if labels:
-            self._unlabel(msgpack.unpackb(labels), status, started, number)
-        self._execute("DELETE FROM runs WHERE id = ?", (number,))
+    def _remove_all(self, which: str, values: tuple[float, float]) -> None:
+        self._rows.write()
+        for key, *held in self._execute(f"SELECT run, id, status, started, labels, expires FROM runs WHERE {which}", values).fetchall():  # noqa: S608 -- constants
+            self._remove(key, Listed(*held))
+        self._rows.write()
 
-    def _label(self, labels: Sequence[bytes], status: bytes, started: int, number: int | None) -> None:
+    def _remove(self, key: bytes, held: Listed) -> None:
+        if held.labels:
+            self._unlabel(msgpack.unpackb(held.labels), held.status, held.started, held.id)
+        self._rows.before_removal((held.id,))
+        self._rows.gone_runs.append((held.id,))
+        self._known.runs[key] = None
+        self._known.gone(key)
+
+    def _label(self, labels: Sequence[bytes], status: bytes, started: int, number: int) -> None:
         for label in labels:
             self._execute("INSERT OR IGNORE INTO run_labels VALUES (?, ?, ?, ?)", (label, status, started, number))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["PLACES", "Item", "Known", "Owner", "Taken", "chunks"]
+__all__ = ["PLACES", "Item", "Known", "Listed", "Owner", "Taken", "chunks"]
 
 _MOST: Final = 30_000
 """Keys: those of some ten thousand runs at once."""
@@ -44,6 +44,16 @@ class Taken(NamedTuple):
     attempts: int
 
 
+class Listed(NamedTuple):
+    """What there is of a run in the list of runs."""
+
+    id: int
+    status: bytes
+    started: int
+    labels: bytes
+    expires: float | None
+
+
 class Owner(NamedTuple):
     """What there is of an owner."""
 
@@ -57,23 +67,26 @@ class Owner(NamedTuple):
 class Known:
     """What is known of the file. None: it is known that there is nothing."""
 
-    __slots__ = ("_gone", "_version", "claims", "former", "items", "last_id", "owners")
+    __slots__ = ("_gone", "_version", "claims", "former", "items", "last_id", "last_run", "owners", "runs")
 
     def __init__(self) -> None:
         self.items: dict[bytes, Item | None] = {}
         self.claims: dict[bytes, Taken | None] = {}
+        self.runs: dict[bytes, Listed | None] = {}
         self.owners: dict[bytes, Owner | None] = {}
         self.former: bool | None = None
         """Whether there are leases of the version before; None: that is unknown."""
         self.last_id: int | None = None
         """The largest number of an item; None: unknown."""
+        self.last_run: int | None = None
+        """The same of a run in the list."""
         self._version: int | None = None
         self._gone: list[bytes] = []
 
     def holds(self, connection: sqlite3.Connection) -> bool:
         """Whether what was known holds in the transaction that has just begun. If it does not, it is forgotten."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if version == self._version and len(self.items) + len(self.claims) <= _MOST:
+        if version == self._version and len(self.items) + len(self.claims) + len(self.runs) <= _MOST:
             return True
         self.forget()
         self._version = version
@@ -81,9 +94,9 @@ class Known:
 
     def forget(self) -> None:
         """Another connection has written, or a transaction was not done."""
-        self._version = self.former = self.last_id = None
+        self._version = self.former = self.last_id = self.last_run = None
         self._gone.clear()
-        for table in (self.items, self.claims, self.owners):
+        for table in (self.items, self.claims, self.runs, self.owners):
             table.clear()
 
     def gone(self, key: bytes) -> None:
@@ -93,7 +106,7 @@ class Known:
     def end(self) -> None:
         """A transaction was done: what is gone is asked for no more."""
         for key in self._gone:
-            for table in (self.items, self.claims):
+            for table in (self.items, self.claims, self.runs):
                 if table.get(key, self) is None:
                     del table[key]
         self._gone.clear()

@@ -18,11 +18,14 @@ _STATEMENTS: Final = (
     ("gone_contents", "DELETE FROM contents WHERE entry = ?"),
     ("gone_items", "DELETE FROM items WHERE id = ?"),
     ("gone_claims", "DELETE FROM claims WHERE key = ?"),
+    ("gone_runs", "DELETE FROM runs WHERE id = ?"),
     ("items", "INSERT INTO items (id, key, records, written, expires) VALUES (?, ?, ?, ?, ?)"),
     ("changes", "UPDATE items SET records = ?, written = ?, expires = ? WHERE id = ?"),
     ("contents", "INSERT OR REPLACE INTO contents VALUES (?, ?)"),
     ("records", "INSERT INTO records VALUES (?, ?, ?)"),
     ("claims", "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)"),
+    ("runs", "INSERT INTO runs (id, run, agent, session, status, started, labels, value, written, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    ("run_changes", "UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?"),
 )
 
 
@@ -38,12 +41,15 @@ class Rows:
     gone_contents: list[tuple[int]]
     gone_items: list[tuple[int]]
     gone_records: list[tuple[int]]
+    gone_runs: list[tuple[int]]
     items: list[tuple[int, bytes, int, float, float | None]]
     records: list[tuple[int, int, bytes]]
+    run_changes: list[tuple[bytes, bytes, bytes | None, float, float | None, int]]
+    runs: list[tuple[int, bytes, bytes, bytes, bytes, int, bytes, bytes | None, float, float | None]]
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._touched: set[object] = set()  # the numbers of items, and the keys of claims, of which there are rows to write
+        self._touched: set[object] = set()  # the numbers of items, the keys of claims, and `(number,)` of runs, of which there are rows to write
         self.drop()
 
     def drop(self) -> None:
@@ -52,13 +58,13 @@ class Rows:
         for name, _ in _STATEMENTS:
             setattr(self, name, [])
 
-    def touch(self, item_or_claim: object) -> None:
+    def touch(self, what: object) -> None:
         """A row of it is to be written."""
-        self._touched.add(item_or_claim)
+        self._touched.add(what)
 
-    def before_removal(self, item_or_claim: object) -> None:
+    def before_removal(self, what: object) -> None:
         """It is removed next: what was to be written of it comes before that."""
-        if item_or_claim in self._touched:
+        if what in self._touched:
             self.write()
 
     def write(self) -> None:

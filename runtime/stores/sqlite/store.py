@@ -18,7 +18,6 @@ from ..store_thread import WRITES, Operation, Trouble
 from ..threaded_store import DrivenStore
 from ..watching import Watch as KeyWatch
 from ..watching import Watchers
-from .entries import Entries
 from .files import Proofs, Replaced, Watch, make_file
 from .listening import FileLooks
 from .owners import NeedsToWrite, Owners
@@ -180,8 +179,7 @@ class _Backend:
             connection.execute("PRAGMA synchronous = NORMAL")
             state = State(connection, self._machine)
             prepare(connection, state)
-            entries = Entries(state, self._ttl)
-            self._opened = _Opened(state, entries, Tables(state, self._ttl, entries), Proofs(path, self._mode), None if path is None else Watch(path))
+            self._opened = _Opened(state, Tables(state, self._ttl), Proofs(path, self._mode), None if path is None else Watch(path))
         except BaseException:
             connection.close()
             raise
@@ -205,7 +203,7 @@ class _Backend:
 class _Opened:
     """The connection, and what there is on it."""
 
-    def __init__(self, state: State, entries: Entries, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
+    def __init__(self, state: State, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
         self.connection = state.connection
         self._state = state
         self._tables = tables
@@ -216,7 +214,7 @@ class _Opened:
             name: getattr(of, name)
             for of, names in (
                 (tables, ("get", "set", "delete", "append", "read", "keys", "create")),
-                (entries, ("run_entry", "run_entries")),
+                (tables.entries, ("run_entry", "run_entries")),
                 (owners, ("keep_alive", "revoke", "claim", "commit", "holder", "orphans", "prune")),
             )
             for name in names
@@ -260,7 +258,9 @@ class _Opened:
         if len(batch) >= _MANY:
             taken = [operation for operation in batch if operation.name in ("claim", "commit")]
             self._owners.look_for([operation.key for operation in taken])
-            self._tables.look_for([write.key for operation in taken for write in operation.arguments[1] if write.kind not in ("entry", "drop")])
+            writes = [write for operation in taken for write in operation.arguments[1]]
+            self._tables.look_for([write.key for write in writes if write.kind not in ("entry", "drop")])
+            self._tables.entries.look_for([write.key for write in writes if write.kind in ("entry", "drop")])
 
     def close(self) -> None:
         self._proofs.close()

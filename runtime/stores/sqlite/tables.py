@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...errors import WriteRefused
+from .entries import Entries
 from .known import PLACES, Item, Known, chunks
 from .rows import Rows
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..threaded_store import EncodedWrite
-    from .entries import Entries
     from .state import State
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
@@ -26,14 +26,14 @@ IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 class Tables:
     """Values and journals."""
 
-    def __init__(self, state: State, ttl: float | None, entries: Entries) -> None:
+    def __init__(self, state: State, ttl: float | None) -> None:
         self._state = state
         self._connection = state.connection
         self._ttl = ttl
-        self._entries = entries
         self._ending = 0  # keys that were written with a time of their own
         self.known = Known()
         self.rows = Rows(state.connection)
+        self.entries = Entries(state, ttl, self.known, self.rows)
 
     def begin(self) -> None:
         """A transaction has begun."""
@@ -56,7 +56,7 @@ class Tables:
             for key, number, records, expires in self._connection.execute(gone, (self._state.now, most)).fetchall():
                 self._remove(key, Item(number, records, expires, has_value=True))
             self.rows.write()
-            self._entries.sweep(most)
+            self.entries.sweep(most)
 
     def get(self, key: bytes) -> bytes | None:
         self.rows.write()
@@ -125,9 +125,9 @@ class Tables:
                 if write.seconds is not None:
                     self._ending += 1
             elif write.kind == "entry":
-                self._entries.put(write)
+                self.entries.put(write)
             elif write.kind == "drop":
-                self._entries.drop(write.key)
+                self.entries.drop(write.key)
             elif write.kind == "remove":
                 self.delete(write.key)
 
@@ -135,7 +135,7 @@ class Tables:
         """Remove what is over, and the claims of owners that are gone on keys of which there is nothing. Returns how many keys there were."""
         self.rows.write()
         self.known.forget()
-        self._entries.prune(older_than)
+        self.entries.prune(older_than)
         gone = "(coalesce(expires <= :now, 0) OR written <= :last)"
         times = {"now": self._state.now, "last": -1.0 if older_than is None else self._state.now - older_than}
         left = f"SELECT key FROM claims WHERE owner NOT IN (SELECT name FROM owners) AND key NOT IN (SELECT key FROM items WHERE NOT {gone})"  # noqa: S608 -- a constant

@@ -96,8 +96,9 @@ def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_
                 if len(texts) == 3:
                     stopped = await asyncio.to_thread(machines.freeze, run.host)
             result = await run
+            while not stopped.gone:  # it is ended by who takes over, or by the look of another host
+                await asyncio.sleep(0.02)
             records = await stored(machines, run.id)
-            assert stopped.gone, "it was ended, by who took over"
             await asyncio.to_thread(stopped.go_on)
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(stopped.life.end(), stopped.loop))
             assert await stored(machines, run.id) == records
@@ -283,3 +284,23 @@ def test_what_was_streamed_of_a_message_is_void_when_its_host_is_lost():
     assert void.delta is not None
     assert not void.is_failure
     assert whole.text == "whole"
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["well", "killed"])
+def test_a_run_that_waits_is_resumed_from_any_client_and_goes_on_when_its_host_is_killed(within, killed):
+    async def story():
+        async with cluster_of(2, factory="tests.programs.cluster_shop:waits") as (cluster, machines):
+            waiting = await cluster.runner.query("hi", run_id="asks")
+            assert [one.info for one in waiting.interrupts] == ["May I?"]
+            run = cluster.runner.resume("asks", data="yes")
+            texts = []
+            async for event in run:
+                texts.append(event.text)
+                if killed and len(texts) == 3:
+                    await asyncio.to_thread(machines.kill, machines.by_name[run.host])
+            return waiting.status, texts, (await run).text
+
+    status, texts, text = within(story())
+    assert status is RunStatus.INTERRUPTED
+    assert texts == [*map(str, range(12)), "told: yes"]
+    assert text == "told: yes"

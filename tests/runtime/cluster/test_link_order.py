@@ -63,7 +63,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_g14_each_request_is_taken_once_in_order_and_has_its_reply(steps):
     wire, posted = Wire(), 0
     for step, number in steps:

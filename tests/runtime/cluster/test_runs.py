@@ -1,6 +1,7 @@
 """Runs and sessions in a cluster that is well: as they are in one process."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +198,20 @@ def test_runs_that_are_not_kept_bear_the_id_that_their_client_knows(within):
             return [event.run_id async for event in run], (await run).text
 
     assert within(story()) == (["mine"] * 3, "done: 2 hi")
+
+
+def test_the_example_of_a_cluster_is_one(within, monkeypatch, tmp_path):
+    """What it does on Ray, without Ray; and its file for Kubernetes can be read."""
+    folder = Path(__file__).parents[3] / "examples" / "cluster"
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    async def story():
+        async with cluster_of(factory="shop:host") as (cluster, _):
+            return [(await cluster.session("user-42").query(text)).text for text in ("Hello!", "And tomorrow?")]
+
+    assert within(story()) == ["You said: Hello!", "You said: And tomorrow?"]
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load((folder / "raycluster.yaml").read_text())
+    assert job["spec"]["entrypoint"].endswith("shop.py --stay")
+    assert job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["env"]

@@ -35,7 +35,7 @@ class Store(NamedTuple):
 class Message(NamedTuple):
     """What a process has asked the store for."""
 
-    kind: str  # "begin", "take", "step", "answer", "end", "verify" or "leave"
+    kind: str  # "begin", "take", "step", "answer", "last" (a step, and the end with it), "end", "verify" or "leave"
     process: int
     owner: int
     epoch: int = 0
@@ -106,6 +106,8 @@ class Model:
         if message.kind == "end":
             return store._replace(ended=True, mark=False, claim=None), "done"
         journal = (*store.journal, (STEPS[message.position], message.epoch))
+        if message.kind == "last":
+            return store._replace(journal=journal, ended=True, mark=False, claim=None), "done"
         if message.kind == "answer":
             return store._replace(journal=journal, answers=store.answers + 1, mark=True), "done"
         if message.position == 1:  # it asks: whoever answers takes it anew
@@ -130,7 +132,7 @@ class Model:
             return "epoch"
         if not self.alive(store, message.owner) and self.mistake != "no owner check":
             return "owner"
-        if message.kind in ("step", "answer") and len(store.journal) != message.position and self.mistake != "no position check":
+        if message.kind in ("step", "answer", "last") and len(store.journal) != message.position and self.mistake != "no position check":
             return "position"
         if message.kind == "answer" and store.answers and self.mistake != "no value check":
             return "value"
@@ -179,9 +181,10 @@ class Model:
             position = len(store.journal)
             yield Action("read", index), _with(state, index, process._replace(phase="knows", position=position))
         elif kind:
-            message = Message(kind, index, owner, process.epoch, process.position)
             sure = process.sure or kind in ("begin", "take")
-            yield Action("send", message), _fly(_with(state, index, process._replace(phase="waits", sure=sure)), message)
+            for one in (kind, "last") if kind == "step" and process.position == len(STEPS) - 1 else (kind,):
+                message = Message(one, index, owner, process.epoch, process.position)
+                yield Action("send", message), _fly(_with(state, index, process._replace(phase="waits", sure=sure)), message)
 
     def _wants(self, store, process):
         """What a process does next of its own accord."""
@@ -238,7 +241,7 @@ class Model:
             return Process(process.life + 1)  # it goes on under another name
         if message.kind in ("begin", "take"):
             return process._replace(phase="has", epoch=answer) if isinstance(answer, int) else Process(process.life, "in")
-        if answer != "done" or message.kind in ("end", "leave") or (message.kind == "step" and message.position == 1):
+        if answer != "done" or message.kind in ("last", "end", "leave") or (message.kind == "step" and message.position == 1):
             return Process(process.life, "in")
         if message.kind == "verify":
             return process._replace(phase="knows")
@@ -263,6 +266,8 @@ class Model:
             raise Broken(f"an earlier owner writes behind a later one: {message} to {before}")
         if store.answers > 1 or store.begun > 1:
             raise Broken(f"an answer counts twice, or the run begins twice: {message} to {before}")
+        if store.ended and len(store.journal) < len(STEPS):
+            raise Broken(f"a run has ended before its last step: {message} to {before}")
         if before.ended and (store.journal != before.journal or not store.ended or store.mark):
             raise Broken(f"a run that has ended goes on: {message} to {before}")
 

@@ -8,9 +8,10 @@ import pytest
 
 from tests.programs.make_checkpoints import AGENTS, FOLDER, content_of, fill, go_on
 from tests.runtime.durability.damage import put_at
-from understudy.runtime import CheckpointError, Runner
+from understudy.runtime import AgentEvent, CheckpointError, Message, Runner, Usage
 from understudy.runtime.codec.packing import pack, unpack
-from understudy.runtime.durability.image import FORMAT
+from understudy.runtime.durability.compatibility import FORMAT
+from understudy.runtime.durability.kept_outcome import pack_outcome, read_outcome
 
 FILES = sorted(FOLDER.glob("format-*.bin"))
 
@@ -113,3 +114,22 @@ def test_a_session_of_the_future_is_refused():
             await session.query("hello")
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("form", [1, 2, 3])
+def test_how_a_run_has_ended_is_read_in_each_form_in_which_it_was_written(form):
+    message, usage = Message.assistant("the answer"), Usage(1, 2, 3, 4)
+    event = AgentEvent("A", ("A",), message, seq=7, run_id="r", invocation_id="i")
+    said = {"outcome": form, "root": "A", "status": "completed", "message": message, "usage": usage, "agent": "A", "output": "the answer"}
+    if form == 1:
+        said |= {"error": None, "interrupts": (), "values": {}, "events": (), "input": None}
+    else:
+        said |= {"usage": (1, 2, 3, 4), "output": 0}
+    if form == 3:
+        said["message"] = 7
+    result = read_outcome("r", pack(said), (event,))
+    assert (result.status, result.final_message, result.final_output, result.usage) == ("completed", message, "the answer", usage)
+    if form == 3:
+        assert unpack(pack_outcome(result, "A", None, journaled=True)) == said
+        with pytest.raises(CheckpointError, match="event 7"):
+            read_outcome("r", pack(said), ())

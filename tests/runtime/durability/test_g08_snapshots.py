@@ -155,7 +155,7 @@ def test_g08_a_run_that_had_said_all_ends_with_what_it_had_said(run):
 
     async def main():
         store = Snapshots()
-        agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"]))
+        agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"]), output_key="answer")  # which is put there between the two
         first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         content = next(content for _what, content in store.taken if events_of(content))
         result = await recovered(agent, content)
@@ -171,11 +171,30 @@ def test_g08_a_run_that_had_said_all_ends_with_what_it_had_said(run):
 def test_g08_whatever_can_be_kept_may_be_a_session_value(run, value):
     async def main():
         store = Snapshots()
-        agent = ChatModelAgent(name="A", model=ScriptedModel(["one"] * 9))
+        agent = Thinker([])
         first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go", session_values={"value": value})
         assert first.session_values == {"value": value}
         content = next(content for _what, content in store.taken if events_of(content))
         assert (await recovered(agent, content)).session_values == {"value": value}
+
+    run(main())
+
+
+def test_g08_the_answer_of_a_model_and_the_end_of_its_run_are_one_step(run):
+    """From each step the run goes on, or it has ended with all that it has said: no process finds one that only has to be ended."""
+
+    async def main():
+        store = Snapshots()
+        agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"] * 2))
+        first = await Runner(agent, store=store, durability="step").query("go")
+        (_, begun), (_, ended) = store.taken
+        assert not events_of(begun)
+        assert [event.message.text for event in events_of(ended)] == ["the answer"]
+        assert await recovered(agent, ended) is None
+        again = await Runner(agent, store=Snapshots(ended), durability="step").attach(first.events[0].run_id)
+        assert (again.status, again.final_message, again.final_output) == ("completed", first.final_message, "the answer")
+        assert again.events == first.events
+        assert (await recovered(agent, begun)).final_output == "the answer"
 
     run(main())
 

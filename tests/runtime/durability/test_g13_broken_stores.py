@@ -48,12 +48,13 @@ def test_g13_a_run_whose_store_is_closed_in_the_middle_ends(run, store_of, kind,
     run(main())
 
 
-@pytest.mark.parametrize("when", ["before it begins", "at its end"])
+@pytest.mark.parametrize("when", ["before it begins", "with its last step", "at its end"])
 def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting(run, when):
     async def main():
         store, model = HeldStore(), Echo()
         gate = store.hold("claim") if when == "before it begins" else store.hold("remove", "journal")
-        play = Runner(echoing(model), store=store, durability="step", keep="unfinished").query("x")
+        agent = echoing(model, output_key="said") if when == "at its end" else echoing(model)  # which is put there between the last step and the end
+        play = Runner(agent, store=store, durability="step", keep="unfinished").query("x")
         play.start()
         await soon(gate.reached.wait())
         store.close()
@@ -61,6 +62,10 @@ def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting
         if when == "before it begins":
             with pytest.raises(StoreError, match="closed"):
                 await soon(play)
+        elif when == "with its last step":
+            result = await soon(play)
+            assert (result.status, result.final_message) == ("failed", None), "what is recorded nowhere is not shown"
+            assert isinstance(result.error, StoreError)
         else:
             assert (await soon(play)).status == "completed"
 

@@ -90,6 +90,8 @@ class Driven:
         if message.kind == "end":
             return [Put(self.journal, b"ended"), Remove(self.run)], "forget"
         append = Append(self.journal, (STEPS[message.position].encode(),), message.position)
+        if message.kind == "last":
+            return [append, Put(self.journal, b"ended"), Remove(self.run)], "forget"
         if message.kind == "answer":
             return [append, Expect(self.answered), Put(self.answered, b"yes"), Put(self.run, b"open")], "keep"
         return ([append, Remove(self.run)], "forget") if message.position == 1 else ([append], "keep")
