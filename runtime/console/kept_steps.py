@@ -16,7 +16,7 @@ from ..data.interrupt import InterruptContext, Pending
 from ..data.run_info import RunInfo
 from ..durability.checkpoint import numbered_id, read_checkpoint
 from ..durability.journal import replay
-from ..durability.kept_outcome import read_outcome
+from ..durability.kept_outcome import values_at_end
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import answered_key, journal_key
 from ..errors import CheckpointError, CheckpointNotFound
@@ -49,7 +49,7 @@ class KeptSteps:
         key = journal_key(self._info.id)
         ended, records = await self._access.get(key), await self._access.read(key)
         if ended:
-            return _plain_values(read_outcome(self._info.id, ended, ()).session_values)
+            return _plain_values(values_at_end(self._info.id, ended))
         if records:
             return _plain_values((await _added_up(records))["values"])
         image = (await self._head()).get("image")

@@ -16,7 +16,7 @@ from ..data.run_result import RunResult, RunStatus
 from ..errors import CheckpointError, UnderstudyError, UsageError, text_of
 from .checkpoint import LONGEST_KEPT
 
-__all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept"]
+__all__ = ["belongs_to", "pack_outcome", "read_outcome", "seconds_kept", "values_at_end"]
 
 _FORMAT: Final = 3
 """The first one held what was empty as well, and the usage as a value of its class; the second one the message, also where the journal holds it."""
@@ -108,6 +108,16 @@ def _fits(value: object) -> bool:
     except CheckpointError:
         return False
     return True
+
+
+def values_at_end(run_id: str, data: bytes) -> dict[str, Any]:
+    """The session values of a run at its end, without its events. Raises `CheckpointError`."""
+    said: Any = unpack(data)
+    try:
+        return dict(said.get("values", {}))
+    except (AttributeError, TypeError, ValueError) as error:
+        msg = f"how run {run_id} has ended is damaged in the store: {type(error).__name__}: {error}"
+        raise CheckpointError(msg, run=run_id) from error
 
 
 def read_outcome(run_id: str, data: bytes, events: tuple[AgentEvent, ...]) -> RunResult:

@@ -97,8 +97,20 @@ def test_an_answer_that_comes_second_is_refused(run):
 
 
 def test_of_two_that_answer_at_once_one_is_refused_and_both_are_noted(run):
+    class Meeting(MemoryStore):
+        """Two that are about to be noted wait for each other: both have seen that the run waits."""
+
+        both, met = None, 0
+
+        async def get(self, key):
+            if "answered-by:" in key and self.met < 2:
+                self.met += 1
+                await self.both.wait()
+            return await super().get(key)
+
     async def main():
-        store = MemoryStore()
+        store = Meeting()
+        store.both = asyncio.Barrier(2)
         runner = runner_of(refunding(), store)
         interrupt = await waiting(runner)
         async with Asking(runner) as ask:

@@ -133,6 +133,7 @@ def test_a_run_that_is_lost_before_anybody_plays_begins_with_the_same_one_when_i
     from understudy.runtime.agent.session_values import SessionValues
     from understudy.runtime.agent.tree import build_tree
     from understudy.runtime.data.agent_input import AgentInput
+    from understudy.runtime.durability.compatibility import check_format
     from understudy.runtime.durability.image import draw, rebuild
 
     tree = build_tree(desk([], []))
@@ -142,7 +143,9 @@ def test_a_run_that_is_lost_before_anybody_plays_begins_with_the_same_one_when_i
 
     lost, found = state(), state()
     lost.begins_with = "Billing"
-    rebuild(unpack(pack(draw(lost, tree))), found, tree)
+    image = unpack(pack(draw(lost, tree)))
+    check_format(image)
+    rebuild(image, found, tree)
     assert found.begins_with == "Billing"
 
 
