@@ -217,7 +217,7 @@ class Runner(KeptRuns):
         what is done from the store, and does the rest. A run that fails is a result like others (`"collect"`), or ends all (`"raise"`). Results come as runs
         end, or in the order of the inputs. Progress is a bar, where the package rich is installed and there is a terminal, or told to a function.
         """
-        return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system)
+        return map_of(self.run, inputs, ask, run_options, key, concurrency, progress, on_error, order, self._factory.choose_system, self.store is not None)
 
     @suggests_option("Runner.session")
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:

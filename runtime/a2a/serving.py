@@ -60,6 +60,7 @@ def a2a_app(
     agent: an object with `async def message(request)`, `stream(request, writer)` and `cancel(request)`, of which one of the first two is enough. `keep_seconds`
     and `keep_tasks` say for how long, and how many, tasks at rest are kept.
     """
+    need_sdk("a2a_app()")
     need_sdk("a2a_app()", "sse_starlette")
     from .server.making import Serving, make_app  # noqa: PLC0415 -- it imports the SDK
     from .tasks.agent_player import AgentHooksOfUser  # noqa: PLC0415 -- as above

@@ -28,6 +28,7 @@ from .terminal.screen import Screen
 from .turns import play
 
 if TYPE_CHECKING:
+    from ..data.interrupt import InterruptContext
     from ..run.run import Run
     from ..stores import JournalStore
 
@@ -128,9 +129,11 @@ class _Conversation:
         answers = given_answer(waiting, self._options.data, yes=self._options.yes, no=self._options.no)
         if answers is None and waiting:
             if not (self._asks or self._options.text is None) or self._options.as_json:
-                msg = f"{question_of(waiting[0], 200)}. Give the answer: --data TEXT, --yes or --no REASON."
-                raise UsageError(msg)
-            answers = ask_all(waiting, self._screen, self._ask)
+                raise UsageError(_unanswered(waiting[0]))
+            try:
+                answers = ask_all(waiting, self._screen, self._ask)
+            except EOFError as error:
+                raise UsageError(_unanswered(waiting[0])) from error
         checkpoint = run_id if info is None else info.checkpoint_id
         return self._play(self._runner.resume(checkpoint, answers, streaming=not self._options.as_json))
 
@@ -225,6 +228,10 @@ class _Conversation:
         """What is no part of the conversation does not stand where its events are read."""
         screen = Screen(sys.stderr) if self._options.as_json or not self._screen.is_terminal else self._screen
         screen.say(text, style)
+
+
+def _unanswered(context: InterruptContext) -> str:
+    return f"{question_of(context, 200)}. Give the answer: --data TEXT, --yes or --no REASON."
 
 
 def _is_utf8(screen: Screen) -> bool:

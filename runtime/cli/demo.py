@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.resources
+import importlib.util
 import json
 import os
 import subprocess
@@ -40,6 +41,10 @@ _PACKED: Final = "examples.json"
 _ABOUT: Final = "a router, three agents at once, an approval; its process is killed in the middle, and another one goes on"
 _HELPERS: Final = frozenset(("models", "show", "serving", "swarm_client"))
 _NO_KEYS: Final[Mapping[str, str]] = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE"), "")
+_STANDS_ON: Final[Mapping[str, str]] = {"understudy.runtime.a2a": "a2a", "understudy.actors.realtime": "websockets"}
+"""What rooms of ours import when they are used."""
+_EXTRAS: Final[Mapping[str, str]] = {"a2a": "a2a", "uvicorn": "a2a", "starlette": "a2a", "websockets": "realtime"}
+"""By which extra a package is installed."""
 _DONE_BEFORE_THE_KILL: Final = 2
 """How many of the three have answered when the process is killed."""
 
@@ -64,6 +69,11 @@ def play_demo(name: str | None, pace: float = 1.0) -> int:
     if name not in known or name in _HELPERS:
         msg = f"demo {name}: there is none of that name. understudy demo --list says which there are."
         raise UsageError(msg)
+    if missing := sorted(_missing(name, known)):
+        extras = sorted({_EXTRAS[one] for one in missing if one in _EXTRAS})
+        wanted = [*(f"'understudy[{','.join(extras)}]'" for _ in extras[:1]), *(one for one in missing if one not in _EXTRAS)]
+        msg = f"demo {name} needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed: pip install {' '.join(wanted)}."
+        raise UsageError(msg)
     return _played(name, known)
 
 
@@ -77,6 +87,20 @@ def _examples() -> dict[str, str]:
         return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
     packed = json.loads(importlib.resources.files("understudy.actors.demo").joinpath(_PACKED).read_text(encoding="utf-8"))
     return {name: "\n".join(lines) for name, lines in packed.items()}
+
+
+def _missing(name: str, examples: Mapping[str, str]) -> set[str]:
+    """The packages that an example imports, itself or by others beside it, and that are not installed."""
+    found: set[str] = set()
+    for node in ast.parse(examples[name]).body:  # what a function imports, it may do without
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for module in modules:
+            package = _STANDS_ON.get(module, module.partition(".")[0])
+            if package in examples:
+                found |= _missing(package, examples)
+            elif package and importlib.util.find_spec(package) is None:
+                found.add(package)
+    return found
 
 
 def _about(text: str) -> str:

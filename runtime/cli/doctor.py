@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final, Literal
 
 from ..agent.tree import build_tree
@@ -36,13 +37,20 @@ _EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "redis": ("redis",),
     "postgres": ("psycopg",),
     "a2a": ("a2a-sdk", "uvicorn"),
-    "otel": ("opentelemetry-api",),
+    "mcp": ("mcp",),
+    "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "prometheus-client"),
     "console": ("starlette", "uvicorn"),
+    "realtime": ("websockets",),
+    "ray": ("ray",),
 }
 _KEYS: Final = ("OPENAI_API_KEY", "ARK_API_KEY")
 _APART: Final = 5.0
 """Seconds by which the clocks of this machine and of a store's server may differ."""
 _SECONDS: Final = 10.0
+_MOST: Final = 2000
+"""Characters of what is said of one thing."""
+_MARGIN: Final = 11
+"""Columns of the mark and the name."""
 
 Mark = Literal["ok", "note", "bad"]
 _SIGNS: Final[Mapping[Mark, tuple[str, str, str]]] = {"ok": ("✓", "ok", "green"), "note": ("·", "- ", "yellow"), "bad": ("✗", "!!", "bold red")}
@@ -85,9 +93,16 @@ def examine(options: DoctorOptions) -> int:
         for one in found:
             sign, plain, style = _SIGNS[one.mark]
             screen.write(f"{plain if screen.is_plain else sign} ", style)
-            screen.say(f"{one.name:<9}{one_line(one.text, max(20, screen.width - 11) if screen.is_terminal else 2000)}")
+            screen.say(f"{one.name:<9}{_shown(one.text, screen)}")
             is_bad = is_bad or one.mark == "bad"
     return 1 if is_bad else 0
+
+
+def _shown(text: str, screen: Screen) -> str:
+    """One line; on a terminal as many as it needs, because what is to be done stands at its end."""
+    text = one_line(text, _MOST)
+    room = max(20, screen.width - _MARGIN)
+    return f"\n{' ' * _MARGIN}".join(wrap(text, room, break_on_hyphens=False)) if screen.is_terminal else text
 
 
 def _versions(_options: DoctorOptions) -> Iterator[_Found]:
@@ -217,4 +232,4 @@ def _agent(options: DoctorOptions) -> Iterator[_Found]:
     found = load(options.target)
     root = build_tree(getattr(found, "agent", found))
     names = [node.name for tree in root.trees() for node in tree.walk()]
-    yield _Found("ok", "agent", f"{options.target}: {root.name}, {len(names)} agents in all")
+    yield _Found("ok", "agent", f"{options.target}: {root.name}{f', {len(names)} agents in all' if len(names) > 1 else ''}")

@@ -225,7 +225,9 @@ def retry_run(store: str | None, run_id: str, target: str | None) -> int:
     existing_store_at(store)
     screen = Screen()
     with runner_of(wanted_target("retry", run_id, target), store, keeps=True) as runner:
-        again = asyncio.run_coroutine_threadsafe(runner.retry(run_id), runner.choose_system().loop).result()
+        loop = runner.choose_system().loop
+        asyncio.run_coroutine_threadsafe(runner.info(run_id), loop).result()  # raises, if there is none
+        again = asyncio.run_coroutine_threadsafe(runner.retry(run_id), loop).result()
         view = EventView(screen)
         result = play(again, view.show, view.end)
         view.end()

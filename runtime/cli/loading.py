@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..runner import Runner
 
 __all__ = ["import_agents", "load", "with_types_of"]
 
@@ -26,11 +27,16 @@ def load(target: str) -> Any:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            known = ", ".join(sorted(one for one in vars(module) if not one.startswith("_"))[:20])
-            msg = f"{place} has no {name!r}: write {place}:NAME. It has: {known or 'nothing'}."
+            known = ", ".join([one for one in sorted(vars(module)) if _is_playable(vars(module)[one])][:20])
+            msg = f"{place} has no {name!r}: write {place}:NAME. It has: {known or 'no agent and no Runner'}."
             raise UsageError(msg)
         found = getattr(found, part)
     return found
+
+
+def _is_playable(found: object) -> bool:
+    """Whether it is what a command takes, an agent, a Runner or an app, and not one of their classes."""
+    return not isinstance(found, type) and (isinstance(found, Runner) or hasattr(found, "sub_agents") or hasattr(found, "lifespan"))
 
 
 def import_agents() -> None:

@@ -51,7 +51,12 @@ def draw_timeline(store: str | None, run_id: str, form: str | None, output: str 
 
 def _form(form: str | None, output: str | None, known: tuple[str, ...]) -> str:
     """What is wanted: what `--form` says, or how the file ends."""
-    chosen = form or (_ENDINGS.get(Path(output).suffix.lower(), "text") if output else "text")
+    ending = Path(output).suffix.lower() if output else ""
+    endings = [one for one, of in _ENDINGS.items() if of in known]
+    if form is None and ending and ending not in endings:
+        msg = f"--output {output}: no form ends in {ending}. End it in {', '.join(endings)}, or say which one by --form."
+        raise UsageError(msg)
+    chosen = form or _ENDINGS.get(ending, "text")
     if chosen not in known:
         msg = f"--form {chosen}: give one of {', '.join(dict.fromkeys(known))}."
         raise UsageError(msg)

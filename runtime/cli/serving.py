@@ -44,6 +44,7 @@ class ServeOptions:
 
 def serve(options: ServeOptions, say: Callable[[str], object]) -> None:
     """Serve until the process is told to end. `say` is given what the user should read."""
+    need_sdk("understudy serve")  # by itself: what else is needed, other extras install, too
     need_sdk("understudy serve", "sse_starlette")
     need_sdk("understudy serve", "uvicorn")
     from ..a2a.server.making import is_loopback  # noqa: PLC0415 -- it imports the SDK

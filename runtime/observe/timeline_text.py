@@ -5,13 +5,13 @@ Owns: the lines. It must never be wider than it is told, nor need anything but t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from .svg import shortened
 from .timeline_axis import Axis, duration_text
-from .timeline_values import BandKind, TimelinePart, TimelineRow
+from .timeline_values import BandKind, TimelinePart, TimelineRow, TimelineSpan
 
 if TYPE_CHECKING:
     from .timeline import Timeline
@@ -69,7 +69,17 @@ class _Lines:
         names += [f"{'  ' * min(row.depth, 4)}  {name}" for row in picture.rows[:_MOST_ROWS] for name in _tools(row)]
         names += [BAND_NAMES[band.kind] for band in picture.bands]
         self._label = min(max((len(name) for name in names), default=4), _LONGEST_NAME, width // 3)
-        self._room = width - self._label - _DURATION - 2
+        self._duration = max(_DURATION, *(len(duration_text(seconds)) for seconds in self._all_seconds()))
+        self._room = width - self._label - self._duration - 2
+
+    def _all_seconds(self) -> Iterator[float]:
+        """What stands at the ends of the lines."""
+        yield from (self._seconds_of(row.spans) for row in self._picture.rows[:_MOST_ROWS])
+        yield from (self._seconds_of(calls) for row in self._picture.rows[:_MOST_ROWS] for calls in _tools(row).values())
+        yield from (sum(band.end - band.start for band in self._picture.bands if band.kind == kind) for kind in BAND_NAMES)
+
+    def _seconds_of(self, done: Iterable[TimelineSpan | TimelinePart]) -> float:
+        return sum(self._picture.active(one.start, one.end) for one in done)
 
     def of_row(self, row: TimelineRow) -> Iterable[str]:
         indent = "  " * min(row.depth, 4)
@@ -82,14 +92,14 @@ class _Lines:
                 self._fill(cells, part.start, part.end, self._cells[part.kind])
         for band in self._picture.bands:
             self._fill(cells, band.start, band.end, self._cells["still"], only_at_work=True)
-        yield self._line(indent + row.name, cells, sum(self._picture.active(span.start, span.end) for span in row.spans))
+        yield self._line(indent + row.name, cells, self._seconds_of(row.spans))
         for name, calls in _tools(row).items():
             cells = [" "] * self._room
             for part in calls:
                 self._fill(cells, part.start, part.end, self._cells["tool"])
             for band in self._picture.bands:
                 self._fill(cells, band.start, band.end, self._cells["still"], only_at_work=True)
-            yield self._line(f"{indent}  {name}", cells, sum(self._picture.active(part.start, part.end) for part in calls))
+            yield self._line(f"{indent}  {name}", cells, self._seconds_of(calls))
 
     def bands(self) -> Iterable[str]:
         for kind, name in BAND_NAMES.items():
@@ -102,7 +112,7 @@ class _Lines:
             yield self._line(name, cells, sum(band.end - band.start for band in bands))
 
     def ticks(self) -> str:
-        cells = [" "] * (self._room + _DURATION)
+        cells = [" "] * (self._room + self._duration)
         free = 0
         for place, text in self._axis.ticks(max(1, self._room // _TICK)):
             at = round(place * (self._room - 1))
@@ -119,7 +129,7 @@ class _Lines:
                 cells[at] = what
 
     def _line(self, name: str, cells: list[str], seconds: float) -> str:
-        return f"{_cut(name, self._label):<{self._label}} {''.join(cells)} {duration_text(seconds):>{_DURATION}}"
+        return f"{_cut(name, self._label):<{self._label}} {''.join(cells)} {duration_text(seconds):>{self._duration}}"
 
 
 def _cut(name: str, most: int) -> str:

@@ -165,6 +165,7 @@ def map_of(
     on_error: Literal["collect", "raise"],
     order: Literal["completion", "input"],
     choose_system: Callable[[], ActorSystem],
+    has_store: bool,  # noqa: FBT001 -- the last of what the Runner hands on
 ) -> RunMap[T]:
     """What `Runner.map` returns. Raises `UsageError` for what is wrong before the first run."""
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable | AsyncIterable):
@@ -181,6 +182,9 @@ def map_of(
         if function is not None and not callable(function):
             msg = f"map({name}={function!r}): give a function of an input."
             raise UsageError(msg)
+    if key is not None and not has_store:
+        msg = "map(key=...): what is done already is looked up in a store: give the Runner one, or leave key= out."
+        raise UsageError(msg)
     if taken := sorted({"run_id", "checkpoint_id", "detached"} & options.keys()):
         msg = f"map({taken[0]}=...): that is of one run. To name the runs, give key=, a function of an input."
         raise UsageError(msg)

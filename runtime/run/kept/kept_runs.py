@@ -92,7 +92,7 @@ class KeptRuns(Overriding):
         """What the store says of a run, of whichever agent. Raises `CheckpointNotFound`, if there is none of that id, or it is not kept any more."""
         entry = await self._listing("info()").run_entry(check_run_id(run_id, self._factory.tree.name))
         if entry is None:
-            msg = f"info({run_id!r}): the store lists no run of that id: none was begun there that is kept, or it has ended and is not kept any more."
+            msg = f"the store knows no run {run_id!r}: none was begun there that is kept, or it has ended and is not kept any more."
             raise CheckpointNotFound(msg, run=run_id)
         return read_entry(entry)
 

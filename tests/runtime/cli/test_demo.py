@@ -1,5 +1,6 @@
 """`understudy demo`: a team whose process is really killed, and goes on in another one; and the examples."""
 
+import importlib.util
 import re
 
 import pytest
@@ -49,6 +50,22 @@ def test_an_example_is_played_without_a_key(command, capfd, monkeypatch):
 
 def test_the_packed_examples_are_those_of_the_repository():
     assert PACKED.read_text() == packed(), "run: python -m tests.programs.pack_examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "lacking", "said"),
+    [
+        ("service", ["fastapi"], "needs fastapi, which is not installed: pip install fastapi."),
+        ("a2a_services", ["a2a", "uvicorn"], "needs a2a and uvicorn, which are not installed: pip install 'understudy[a2a]'."),
+        ("voice_desk", ["websockets"], "needs websockets, which is not installed: pip install 'understudy[realtime]'."),
+    ],
+)
+def test_a_demo_whose_packages_are_not_installed_says_what_installs_them(command, monkeypatch, name, lacking, said):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda one, *rest: None if one in lacking else real(one, *rest))
+    done = command("demo", name)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert said in done.stderr
 
 
 def test_a_demo_that_is_none_is_one_line(command):

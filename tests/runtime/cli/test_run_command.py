@@ -98,7 +98,7 @@ def test_what_an_agent_says_cannot_move_the_cursor(command):
         (("clerks.py:nothing", "x"), "clerks.py has no 'nothing'"),
         (("clerks.py:number", "x"), "clerks.py:number is no agent, but 7: name an agent or a Runner"),
         (("clerks.py", "x", "--store", "mysql://here"), "give redis://"),
-        (("clerks.py", "--resume", "nobody", "--store", "runs.db"), "the store lists no run of that id"),
+        (("clerks.py", "--resume", "nobody", "--store", "runs.db"), "the store knows no run 'nobody'"),
     ],
 )
 def test_what_is_wrong_is_one_line(command, args, said):

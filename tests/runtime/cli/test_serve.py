@@ -13,6 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.doubles.a2a import ByHand, state_of, text_of
+from tests.doubles.agents import PlannedAgent
+from understudy.runtime import UsageError
+from understudy.runtime.a2a import a2a_app
 from understudy.runtime.cli.commands import app
 
 AGENTS = """
@@ -63,6 +66,17 @@ def refused(agents, monkeypatch):
         return lines[0]
 
     return refused
+
+
+def test_without_its_extra_the_extra_is_named_though_another_one_has_installed_a_part_of_it(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "a2a", None)  # as with the extra mcp alone, which installs sse_starlette and uvicorn, too
+    assert refused("agents.py").endswith("pip install 'understudy[a2a]'.")
+    with pytest.raises(UsageError, match=r"a2a_app\(\) needs the package a2a-sdk"):
+        a2a_app(PlannedAgent("says", []))
+
+
+def test_what_is_meant_by_a_misspelt_name_is_among_the_names_said(refused):
+    assert refused("agents.py:nothing").endswith("It has: agent, app, quiet.")
 
 
 def test_what_is_wrong_is_one_line(refused):

@@ -146,14 +146,32 @@ def test_a_graph_is_text_or_mermaid_or_a_drawing(command, tmp_path):
     assert "No such file or directory" in command("graph", "clerks.py", "-o", "no/such/folder.svg").stderr
 
 
+def test_a_file_whose_ending_names_no_form_is_not_written(command, waits, tmp_path):
+    for args in (["graph", "clerks.py", "-o", "picture.png"], ["timeline", waits, "--store", "runs.db", "-o", "picture.png"]):
+        done = command(*args)
+        assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+        assert "--output picture.png: no form ends in .png" in done.stderr
+        assert not (tmp_path / "picture.png").exists()
+    assert command("graph", "clerks.py", "-o", "agents.notes", "--form", "text").exit_code == 0
+    assert (tmp_path / "agents.notes").read_text().startswith("Clerk")
+
+
+def test_an_answer_that_does_not_come_is_asked_for_in_one_line(command, waits):
+    done = command("resume", waits, "clerks.py", "--store", "runs.db", says="")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert "Give the answer: --data TEXT, --yes or --no REASON" in done.stderr
+    assert command("resume", waits, "clerks.py", "--store", "runs.db", "--yes").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (["show", "nobody"], "the store knows no run 'nobody'"),
         (["timeline", "nobody"], "the store knows no run 'nobody'"),
-        (["forget", "nobody"], "the store lists no run of that id"),
-        (["cancel", "nobody"], "the store lists no run of that id"),
-        (["retry", "nobody", "clerks.py"], "nobody"),
+        (["forget", "nobody"], "the store knows no run 'nobody'"),
+        (["cancel", "nobody"], "the store knows no run 'nobody'"),
+        (["retry", "nobody", "clerks.py"], "the store knows no run 'nobody'"),
+        (["resume", "nobody", "clerks.py"], "the store knows no run 'nobody'"),
         (["resume", "nobody"], "Say where the agent is: understudy resume nobody FILE:agent"),
         (["runs", "--status", "gone"], "give one or several of"),
         (["runs", "--label", "tenant"], "write NAME=VALUE"),

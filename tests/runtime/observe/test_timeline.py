@@ -117,6 +117,19 @@ def test_no_line_of_the_text_is_wider_than_it_is_told(width):
     timeline(story.events).text(ascii=True).encode("ascii")
 
 
+@pytest.mark.parametrize("seconds", [383, 59 * 60 + 59, 23 * 3600 + 59 * 60])
+def test_a_long_wait_for_an_answer_leaves_its_line_as_wide_as_the_others(seconds):
+    story = Story()
+    story.says(0, "Desk", "begins")
+    story.says(1, "Desk", calls=["pay"])
+    story.add(1, "Desk", action=Interrupted((InterruptContext("i1", ()),)))
+    story.tool(1 + seconds, "Desk", "pay")
+    story.says(2 + seconds, "Desk", "done")
+    lines = timeline(story.events).text(80).split("\n")
+    assert any(line.startswith("waits for an answer") for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
 def test_those_of_a_parallel_begin_together_and_what_comes_behind_it_after_all_of_them():
     story = Story()
     story.says(2, "Team/Both/One", "one")

@@ -189,12 +189,9 @@ def test_a_second_call_does_only_what_is_left(run, tmp_path):
     assert not done & set(asked)
 
 
-def test_keys_need_a_store_and_say_so(run):
-    async def main():
-        return [result async for result in runner(Echo()).map(["a"], key=str)]
-
-    (result,) = run(main())
-    assert "store" in str(result.error)
+def test_keys_need_a_store_and_say_so_once_and_not_for_each_input():
+    with pytest.raises(UsageError, match="give the Runner one"):
+        runner(Echo()).map(texts(range(20)), key=str)
 
 
 def test_progress_is_told_to_a_function(run):
