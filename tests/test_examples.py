@@ -34,7 +34,7 @@ LONGER = {
     "swarm_shopper": 90,
     "voice_browser": 240,
     "voice_line": 100,
-    "voice_phone": 140,
+    "voice_phone": 150,
 }  # whole stories
 
 # What they print, in this order, possibly with more between.
