@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .event_log import EventLog
     from .run_record import RunRecord
 
-__all__ = ["Following", "wait_until_written"]
+__all__ = ["Following", "show_recorded", "wait_until_written"]
 
 _FIRST_LOOK: Final = 0.005
 _LAST_LOOK: Final = 0.05
@@ -152,6 +152,17 @@ class Following:
             raise CheckpointNotFound(msg, run=self._run_id)
         msg = f"run {self._run_id!r} has ended, or waits for an answer, and it is not kept how: give its Runner keep='all', or so many seconds."
         raise CheckpointError(msg, run=self._run_id)
+
+
+async def show_recorded(access: StoreAccess, run_id: str, record: RunRecord) -> None:
+    """Show what a run that is about to be continued has shown before: a caller who names it need not know that it was begun."""
+    reader = EventReader()
+    for data in await access.read(journal_key(run_id)):
+        for event in reader.read(data):
+            if event.seq > record.last_seq:
+                record.show(event)
+                if not record.stream.has_room:
+                    await record.stream.wait_for_room()
 
 
 async def wait_until_written(system: Host, access: StoreAccess, agent_name: str, run_id: str) -> None:

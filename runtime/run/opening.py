@@ -24,7 +24,7 @@ from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
 from ..errors import UsageError
 from ..sessions.turn import Turn
-from .following import Following, wait_until_written
+from .following import Following, show_recorded, wait_until_written
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -85,6 +85,7 @@ class BeginningOnce(Beginning):
         if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
             return None
         if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
+            await show_recorded(access, run.id, event_log.record)
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 

@@ -72,7 +72,7 @@ async def under_load(dsn, ledger):
     try:
         await asyncio.gather(*(workers.start() for _ in range(3)))
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as http:
-            talks = [asyncio.ensure_future(converse(http, workers, f"s{number}")) for number in range(SESSIONS)]
+            talks = [asyncio.ensure_future(converse(http, workers, f"web{number}")) for number in range(SESSIONS)]
             for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
                 before = len(ledger.read_text().splitlines()) if ledger.exists() else 0
                 while not ledger.exists() or len(ledger.read_text().splitlines()) < before + 20:
@@ -83,7 +83,7 @@ async def under_load(dsn, ledger):
             await asyncio.gather(*talks)
             histories = []
             for number in range(SESSIONS):
-                async with http.get(f"http://127.0.0.1:{workers.next()}/sessions/s{number}") as reply:
+                async with http.get(f"http://127.0.0.1:{workers.next()}/sessions/web{number}") as reply:
                     histories.append(await reply.json())
             return histories
     finally:

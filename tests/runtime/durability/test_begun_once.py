@@ -237,6 +237,9 @@ def test_a_named_run_that_no_process_works_on_is_continued_by_who_asks_for_it(ru
         runner = Runner(model_is_asked_on, store=store, durability="step", system=two)
         told = await soon(asyncio.gather(*(runner.query("go", run_id="r") for _ in range(3))))
         assert {result.final_output for result in told} == {"It is on its way."}
+        assert len({tuple(event.seq for event in result.events) for result in told}) == 1, "who continues it sees what they see who look on"
+        assert [event.seq for event in told[0].events] == list(range(1, len(told[0].events) + 1))
+        assert len(told[0].events) > 1
         assert other.calls == desk.calls
         desk.go.set()
         assert isinstance((await soon(lost)).error, RunLost)
