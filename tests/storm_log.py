@@ -74,11 +74,15 @@ def numbers(logs, _seed):
 
 
 def owners(logs, _seed):
-    """What a later owner writes stands behind all that an earlier one has written."""
+    """What a later owner writes stands behind all that an earlier one has written. Who continues a run that it names shows what was recorded before, unchanged."""
     for run, shown in logs.by_run("shown").items():
-        spans = {}
+        spans, known = {}, {}
         for line in shown:
-            if line["fence"] and line["result_of"] is None:
+            if line["fence"]:
+                event = line["seq"], line["made"]
+                known[event] = min(known.get(event, line["fence"]), line["fence"])
+        for line in shown:
+            if line["fence"] == known.get((line["seq"], line["made"])) and line["result_of"] is None:
                 first, last = spans.get(line["fence"], (line["seq"], line["seq"]))
                 spans[line["fence"]] = min(first, line["seq"]), max(last, line["seq"])
         for (fence, (_, last)), (later, (first, _)) in pairwise(sorted(spans.items())):

@@ -48,8 +48,8 @@ def start(t, fence, *, call="pay r 0 0", name="k", of="r", look=None, number="c"
     return {"t": t, "what": "start", "run": of, "call": call, "id": number, "key": name, "fence": fence, "look": t if look is None else look}
 
 
-def shown(t, fence, seq, content="x", *, result_of=None):
-    return {"t": t, "what": "shown", "run": "r", "seq": seq, "content": content, "result_of": result_of, "fence": fence}
+def shown(t, fence, seq, content="x", *, result_of=None, made=None):
+    return {"t": t, "what": "shown", "run": "r", "seq": seq, "content": content, "result_of": result_of, "fence": fence, "made": t if made is None else made}
 
 
 def ended(t, said="r done", status="completed", of="r"):
@@ -75,6 +75,7 @@ OF_R = asked(0, R, session_of(SEED, R)), ended(8, f"{R} done", of=R)
         ([asked(0), start(1, 1), shown(2, 1, 1), start(3, 2), shown(4, 2, 2), ended(5), ended(6)], None),
         ([shown(1, 1, 1, "x"), shown(2, 2, 1, "y")], "numbers"),
         ([shown(1, 1, 1), shown(2, 1, 2), shown(3, 2, 2)], "owners"),
+        ([shown(1, 1, 1, made=7), shown(2, 2, 1, made=7), shown(3, 2, 2)], None),
         ([shown(1, 2, 1), start(2, 1)], "stale_calls"),
         ([start(1, 2), start(2, 1)], "stale_calls"),
         ([start(2, 2), start(3, 1, look=1)], None),

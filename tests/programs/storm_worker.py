@@ -162,7 +162,7 @@ class Worker:
         if event.invocation_id:
             message = event.message
             result_of = message.tool_call_id if message is not None and message.role == "tool" else None
-            self.log("shown", run=event.run_id, seq=event.seq, content=content(event), result_of=result_of, fence=fence)
+            self.log("shown", run=event.run_id, seq=event.seq, content=content(event), result_of=result_of, fence=fence, made=event.timestamp)
 
     def outcome(self, run_id, result, *, by):
         error = type(result.error).__name__ if result.error is not None else None

@@ -43,6 +43,7 @@ export function open(root, { id }) {
 
   async function send(words, button) {
     await attempt(button, async () => {
+      await loaded; // what was said before stands above it, and must not come over it
       live?.close();
       transcript.said("user", words);
       live = new LiveRun(transcript);
@@ -65,7 +66,7 @@ export function open(root, { id }) {
     h("div", { class: "columns side" },
       h("section", { class: "card chat" }, earlier, transcript.element, runs, line.element, h("label", { class: "row quiet" }, last, "begin with the agent that spoke last")),
       h("section", { class: "card" }, h("h2", {}, "Values"), values)));
-  attempt(null, load);
+  const loaded = attempt(null, load);
   return { close() { leaving.abort(); live?.close(); } };
 }
 
