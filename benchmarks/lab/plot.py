@@ -93,8 +93,9 @@ def page_style() -> Any:
 
 def _panel(ax: Any, panel: Panel, rows: Mapping[str, Row]) -> None:
     bars = [bar for bar in panel.bars.values() if isinstance(bar, Bar)]
-    lowest = 10 ** math.floor(math.log10(min(bar.value for bar in bars)) - 0.15)
-    highest = max(bar.worse or bar.value for bar in bars) * 1.25
+    # What is lost in the noise, as the memory of a few idle actors in a short run, may come out as nothing: it has no place on a scale of powers.
+    lowest = 10 ** math.floor(math.log10(min((bar.value for bar in bars if bar.value > 0), default=1.0)) - 0.15)
+    highest = max(10 * lowest, *(bar.worse or bar.value for bar in bars)) * 1.25
     ax.set_xscale("log")
     ax.set_xlim(lowest, highest)
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -128,7 +129,7 @@ def _bar(ax: Any, bar: Bar | str, row: Row, *, y: int, lowest: float, show: Call
         ax.text(0.012, y, bar, transform=where, fontsize=8, color=FAINT, style="italic", va="center")
         return
     weight = "bold" if row.bold else "normal"
-    ax.barh(y, bar.value - lowest, left=lowest, height=0.64, color=row.colour, linewidth=0)
+    ax.barh(y, max(0.0, bar.value - lowest), left=lowest, height=0.64, color=row.colour, linewidth=0)
     ax.text(1.19, y, show(bar.value), transform=where, fontweight=weight, ha="right", va="center")
     ax.text(1.65, y, bar.remark, transform=where, ha="right", va="center", color=INK)
     if bar.worse is not None:

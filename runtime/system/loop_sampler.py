@@ -1,19 +1,20 @@
 """What the loop's thread was doing while it was held: looked at from a thread of its own.
 
 Owns: that thread, and the last place in the program's code at which it has seen the loop's thread. It is there only while actors are at work, and looks a few
-times in each span that matters. It is a bare thread, which starts in a tenth of the time: it runs none of the program's code. It must never keep a frame: that
-would keep alive all that is in it.
+times in each span that matters. It is a bare thread, which starts in a tenth of the time: it runs none of the program's code. It must never touch a frame of
+another thread: that can crash the interpreter.
 """
 
 from __future__ import annotations
 
 import _thread
+import faulthandler
 import os
+import re
 import sys
 import threading
 from time import perf_counter
-from types import FrameType
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple, TypeAlias
 
 __all__ = ["LoopSampler", "Place"]
 
@@ -27,6 +28,11 @@ _HERE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # no
 _OURS: Final = tuple(os.path.join(_HERE, room, "") for room in ("actors", "runtime"))  # noqa: PTH118 -- as above
 _STANDARD: Final = (os.path.join(os.path.dirname(os.__file__), ""), "<frozen")  # noqa: PTH118, PTH120 -- as above
 _LOOPS: Final = ("asyncio/base_events.py", "asyncio/runners.py", "asyncio/events.py", "selectors.py")
+
+_Call: TypeAlias = tuple[str, int, str]
+"""The file, the line and the function."""
+
+_LINE: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 _ADVICE: Final = (
     ("actors/tools/", "A tool that has to block is a plain `def`, which runs in a thread of its own; an `async def` awaits, and never blocks."),
@@ -99,38 +105,67 @@ class LoopSampler:
         while idle < _LINGERS and not wake.wait(self._seconds):
             idle = 0 if self._is_wanted else idle + 1
             self._is_wanted = False
-            frame = sys._current_frames().get(self._ident)
-            place = None if frame is None else _place_of(frame)
-            frame = None
+            try:
+                place = _place_of(_calls_of(self._ident))
+            except OSError:
+                place = None  # there can be no more open files: then nothing is seen
             if place is not None:
                 self.last, idle = place, 0
         if not wake.is_set():
             self._is_there = False
 
 
-def _place_of(frame: FrameType) -> Place | None:
-    """The innermost frame of the program's own code; without one, of a library's; without one, of this package's. None: the loop waits."""
-    own: tuple[FrameType, str] | None = None
-    library: tuple[FrameType, str] | None = None
-    ours: FrameType | None = None
-    caller, called = "", ""
-    at: FrameType | None = frame
-    while at is not None and not at.f_code.co_filename.endswith(_LOOPS):
-        file = at.f_code.co_filename
+def _scratch() -> IO[bytes]:
+    """A file for a moment."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("stacks"), "w+b")
+    import tempfile  # noqa: PLC0415 -- it brings much
+
+    return tempfile.TemporaryFile()
+
+
+def _calls_of(thread: int) -> list[_Call]:
+    """What a thread is doing, the innermost call first, as the interpreter writes it down at one blow: no other thread takes a step meanwhile.
+
+    Frames would tell more, but while their thread goes on, to follow them from here can crash the interpreter.
+    """
+    with _scratch() as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    calls: list[_Call] = []
+    is_there = False
+    for line in lines:
+        if (call := _LINE.match(line)) is None:
+            is_there = f"hread 0x{thread:016x}" in line
+        elif is_there:
+            calls.append((call[1], int(call[2]), call[3]))
+    return calls
+
+
+def _place_of(calls: list[_Call]) -> Place | None:
+    """The innermost call of the program's own code; without one, of a library's; without one, of this package's. None: the loop waits."""
+    own: tuple[_Call, str] | None = None
+    library: tuple[_Call, str] | None = None
+    ours: _Call | None = None
+    caller, called, is_in_loop = "", "", False
+    for call in calls:
+        file = call[0]
+        if file.endswith(_LOOPS):
+            is_in_loop = True
+            break
         if file.startswith(_OURS):
-            ours = ours or at
+            ours = ours or call
             if own is not None or library is not None:
                 caller = caller or file[len(_HERE) + 1 :]  # of this package, that called it
         elif file.startswith(_STANDARD) or "site-packages" in file:
             if not file.startswith(_STANDARD):
-                library = library or (at, called)
+                library = library or (call, called)
         else:
-            own = own or (at, called)
-        called = called or at.f_code.co_qualname
-        at = at.f_back
+            own = own or (call, called)
+        called = called or call[2]
     found, through = own or library or (ours, "")
-    if at is None or found is None:
+    if not is_in_loop or found is None:
         return None
-    code = found.f_code
     advice = next((text for start, text in _ADVICE if caller.startswith(start)), None)
-    return Place(perf_counter(), code.co_qualname, code.co_filename, found.f_lineno, through, advice)
+    return Place(perf_counter(), found[2], found[0], found[1], through, advice)

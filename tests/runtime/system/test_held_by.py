@@ -102,7 +102,7 @@ def test_what_a_library_does_is_named_with_the_line_that_has_called_it(run, warn
 
     run(main())
     (text,) = warnings()
-    assert "Slow.on_receive" in text
+    assert "on_receive" in text
     assert "in its call of" in text
 
 
