@@ -288,7 +288,6 @@ def test_importing_starts_nothing():
 
 # Private names of other libraries that have no public twin, by file, with the reason. Everything of this package goes through a named door.
 OTHERS_PRIVATE = {
-    "runtime/system/loop_sampler.py": {"_current_frames"},  # which is documented, with that name
     "runtime/system/registry.py": {"_actor_refs", "_actor_refs_lock"},  # pykka's registry, whose container is ours
     "runtime/actor/receive.py": {"_ActorStop"},  # the message of pykka's own `stop()`, which has to be understood
     "runtime/models/wire/aiohttp_transport.py": {"_close", "_factory"},  # of aiohttp's connector: to close it without a task, and to know what was sent
