@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.doubles.console import Asking, desk, refunding, runner_of
+from tests.doubles.gated_model import Gated
 from tests.doubles.left_runs import Counts, lose_all
 from understudy.actors import ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, MemoryStore, RunStatus, ScriptedModel, ToolCalls
@@ -149,18 +150,6 @@ def test_an_answer_that_is_none_is_named_and_the_run_waits_on(run, body, words):
     assert answer.status_code in (400, 409)
     assert words in answer.json()["error"]
     assert info.status is RunStatus.INTERRUPTED
-
-
-class Gated:
-    """A model that answers when its gate is opened."""
-
-    def __init__(self):
-        self.asked, self.gate = asyncio.Event(), asyncio.Event()
-
-    async def generate(self, request):
-        self.asked.set()
-        await self.gate.wait()
-        return await ScriptedModel(["at last"]).generate(request)
 
 
 def test_a_run_at_work_is_cancelled_and_one_that_has_ended_is_not(run):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.doubles.gated_model import Gated
 from understudy.actors import ChatModelAgent
 from understudy.runtime import ActorSystem, MemoryStore, Runner, RunStatus, ScriptedModel, UsageError, sse
 from understudy.runtime.testing import ManualClock
@@ -23,18 +24,6 @@ async def collected(stream):
 
 def agent(reply, name="A"):
     return ChatModelAgent(name=name, model=ScriptedModel([reply]))
-
-
-class Gated:
-    """A model that answers when its gate is opened."""
-
-    def __init__(self):
-        self.asked, self.gate = asyncio.Event(), asyncio.Event()
-
-    async def generate(self, request):
-        self.asked.set()
-        await self.gate.wait()
-        return await ScriptedModel(["at last"]).generate(request)
 
 
 def test_each_event_has_its_number_and_the_end_says_how_the_run_has_ended(run):
