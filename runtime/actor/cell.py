@@ -86,13 +86,12 @@ class Cell(ABC):
         system: Host,
         actor_class: type[Actor],
         args: tuple[object, ...],
-        kwargs: dict[str, object],
-        *,
+        kwargs: dict[str, object] | None,
         name: str | None,
         parent: Cell | None,
         supervision: Supervision | None,
         mailbox: MailboxSettings | None,
-        away: bool = False,
+        has_mailbox: bool = True,  # noqa: FBT001, FBT002 -- for speed, as all of these: a class that is called by names makes a dictionary
     ) -> None:
         self.system = system
         self.actor_class = actor_class
@@ -103,7 +102,8 @@ class Cell(ABC):
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = Mailbox(mailbox, system.lock, engaged=True, away=away)  # so that no put wakes it before it begins
+        if has_mailbox:
+            self.mailbox = Mailbox(mailbox, system.lock, engaged=True)  # so that no put wakes it before it begins
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance
@@ -164,8 +164,7 @@ class Cell(ABC):
 
     @property
     def task_context(self) -> contextvars.Context:
-        """The context in which the tasks of this actor run."""
-        return self.context
+        return self.context  # in which the tasks of this actor run
 
     @abstractmethod
     def begin(self) -> None:
@@ -206,6 +205,9 @@ class Cell(ABC):
     @abstractmethod
     def is_idle(self) -> bool:
         """Whether a message could be handled at once, on the loop's thread."""
+
+    def drop_mailbox(self) -> list[Envelope]:
+        return self.mailbox.close()  # and what was left in it
 
     def holds_thread(self) -> bool:
         """Whether the actor has a thread to end."""
@@ -365,12 +367,11 @@ class Cell(ABC):
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
         """Answer the envelopes that were left in the mailbox."""
-        if not envelopes:
-            return
         for envelope in envelopes:
             if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
                 self.when_ended(envelope.reply_to.resolve)
-        refuse_all(self, envelopes, LEFT)
+        if envelopes:
+            refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
         """The last step of a life: answer the envelopes that are left, tell parent and watchers, and drop every reference."""
@@ -385,14 +386,15 @@ class Cell(ABC):
         if not self.closing:
             system.leaving(self)
             self.closing = True
-        left = self.mailbox.close() + (table.end(self) if system.extras else [])
+        left = self.drop_mailbox() + (table.end(self) if system.extras else [])
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         system.ended(self)
         # Read behind the lock that `ended` takes: who begins to watch from then on finds that it has ended.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)
-        self.resolve_left(left)
+        if left:
+            self.resolve_left(left)
         told, self.ended, self.ref = self.ended, (), None
         for tell in told:
             tell(True)  # for example the reply of stop()

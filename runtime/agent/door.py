@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 from zlib import crc32
 
+from ..actor.actor import InnerActor
 from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
@@ -28,10 +29,11 @@ from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, ShowsDeltas, StateChanged
+from .run_messages import Book, CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
 from .tree import Definition, Node
 
 if TYPE_CHECKING:
+    from ..actor.cell import Cell
     from ..actor.host import Host
     from ..actor.loop_cell import LoopCell
     from ..clock import Clock
@@ -54,15 +56,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AgentDoor:
-    """One invocation of an agent, and what it can do in its run. For the agents of this package only."""
+class AgentDoor(InnerActor):
+    """One invocation of an agent, and what it can do in its run. For the agents of this package only. It is that invocation's actor."""
 
-    __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
+    __slots__ = ("_at_once", "_book", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, system: Host, *, streaming: bool) -> None:
+    def __init__(self, cell: Cell, invocation: Invocation, run: RunContext, supervisor: LoopCell, book: Book, streaming: bool) -> None:  # noqa: FBT001
+        self._cell = cell
+        cell.actor = self
+        invocation.cell = cell
         self.invocation = invocation
         self._supervisor = supervisor
-        self.system = system
+        self._book = book
+        self.system: Host = cell.system
         self.run = run
         self.streaming = streaming
         self._emitted = 0
@@ -121,11 +127,13 @@ class AgentDoor:
 
     async def emit(self, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
         """Have an event recorded and shown, at once. The last one may have to wait for the report of the agent's end, which comes right behind it."""
-        shown = hand(self._supervisor, Emitted(self.invocation, event, is_last=is_last))
-        if type(shown) is CoroutineType:
-            shown = await shown
-        if shown is OVER:
-            self._stop_here()
+        can = self._supervisor.is_idle() and not self.system.closing
+        if not can or (shown := self._book.note(self.invocation, event)) is None:
+            shown = hand(self._supervisor, Emitted(self.invocation, event, is_last))
+            if type(shown) is CoroutineType:
+                shown = await shown
+            if shown is OVER:
+                self._stop_here()
         self.last_cast = None
         self._emitted += 1
         if self._emitted % _STRETCH == 0 and not is_last:
@@ -136,7 +144,7 @@ class AgentDoor:
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
         can = self._supervisor.is_idle() and not self.system.closing
-        if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
+        if not can or not self._book.show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
             return
         self.last_cast, self._emitted = None, self._emitted + 1
@@ -241,7 +249,7 @@ class AgentDoor:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self.system.loop.create_future()
         invocation = self.invocation
-        dialogue = Dialogue(input, shown=shown and invocation.assignment.dialogue.shown, recorded=False)
+        dialogue = Dialogue(input, shown and invocation.assignment.dialogue.shown, False)
         lane = Lane(None, f"{invocation.id}/{cast_key}")
         await self._cast(Cast(invocation, node, reply, cast_key=cast_key, base=invocation.run_path, lane=lane, dialogue=dialogue, tool=tool))
         return await self._outcome_of(reply)

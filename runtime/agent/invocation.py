@@ -78,7 +78,7 @@ class Dialogue:
 
     __slots__ = ("input", "last_message", "recorded", "shown")
 
-    def __init__(self, opening: AgentInput, *, shown: bool, recorded: bool) -> None:
+    def __init__(self, opening: AgentInput, shown: bool, recorded: bool) -> None:  # noqa: FBT001 -- for speed
         self.input = opening
         self.last_message: Message | None = None  # of all its agents
         self.shown = shown  # whether the consumer sees what happens in it

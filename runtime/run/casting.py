@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..actor.direct import stop_actor
+from ..actor.envelope import Envelope
 from ..agent.agent_actor import AgentActor
 from ..agent.input_window import open_window
 from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase, walk
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Casting", "CastingChange", "Look"]
 
 _PERFORM: Final = Perform()
+_BEGINS: Final = Envelope(_PERFORM)
 _STOPPING: Final = RunPhase.STOPPING
 _ENDING: Final = RunPhase.ENDING
 _DORMANT: Final = InvocationPhase.DORMANT
@@ -85,7 +87,7 @@ class Casting:
 
     def open(self, root: Node) -> None:
         """Let the run begin, or continue."""
-        state = self._log.state
+        state = self._log
         if self._log.context.watch is not None:
             self._log.play()
         if state.root is not None:
@@ -94,12 +96,12 @@ class Casting:
             self._wake(holder, root)
             return
         first = self._first(root)
-        assignment = state.root = Assignment(None, 0, Dialogue(state.input, shown=True, recorded=True))
+        assignment = state.root = Assignment(None, 0, Dialogue(state.input, True, True))
         self._begin(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
 
     def _first(self, root: Node) -> Node:
         """With whom the run begins."""
-        name = self._log.state.begins_with
+        name = self._log.begins_with
         if name is None or name == root.name:
             return root
         found = root.named(name)
@@ -110,8 +112,8 @@ class Casting:
 
     def _begin(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
-        args = (invocation, event_log.context, own, event_log.state.input.streaming)
-        cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _PERFORM)
+        args = (invocation, event_log.context, own, event_log, event_log.input.streaming)
+        cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _BEGINS)
         own.children[cell] = invocation  # type: ignore[index]  # it has one now
         self.at_work += 1
         invocation.phase = _AT_WORK
@@ -222,7 +224,7 @@ class Casting:
         error: AgentError | None = None
         if target is None:
             error = TransferError(node.no_target(name), run=run, agent=node.name)
-        elif event_log.state.transfers >= self._max_transfers:
+        elif event_log.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
                 f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
                 "If the agents are not going in circles, give the Runner a larger max_transfers.",
@@ -233,7 +235,7 @@ class Casting:
             event_log.write(invocation, AgentEvent(error=error))
             return error
         assert target is not None
-        event_log.state.transfers += 1
+        event_log.transfers += 1
         lane, before = invocation.lane, invocation.window
         if handed is not None:
             window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache, asked=handed.asked)
@@ -305,7 +307,7 @@ class Casting:
 
     def let_go(self) -> None:
         """The run is over: an assignment and its holder would keep each other alive until the garbage collector comes."""
-        root = self._log.state.root
+        root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
             invocation.assignment.holder = None
 

@@ -106,7 +106,7 @@ class Run:
         # Its events will never be read: a run that waits for its consumer would wait for ever. An iteration keeps its run.
         system = self._system
         if system is not None and self._record.result is None and not system.loop.is_closed():
-            system.on_loop(self._record.stream.discard)
+            system.on_loop(self._record.discard)
 
     @property
     def id(self) -> str:
@@ -186,7 +186,7 @@ class Run:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
         record = self._record
         if not self._iterated:
-            record.stream.discard()
+            record.discard()
         if record.result is None and record.problem is None:
             ended = record.end_of_it()
             try:
@@ -301,7 +301,7 @@ class Run:
 
     def _events(self) -> Events:
         door = self._door()
-        stream, result = self._record.stream, self._record.result
+        stream, result = self._record, self._record.result
         if result is not None and self._iterated and (stream.was_read or stream.is_discarded):
             return Events(self._record, door, self._abandon, result.events)  # once more, but for the pieces of messages
         if stream.is_discarded:
@@ -317,7 +317,7 @@ class Run:
             system.on_loop(partial(self._abandon_here, cancelled=cancelled))
 
     def _abandon_here(self, *, cancelled: bool) -> None:
-        self._record.stream.discard()
+        self._record.discard()
         if self._on_leave is OnLeave.STAYS:
             return
         if cancelled:

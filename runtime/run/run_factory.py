@@ -15,15 +15,14 @@ from ..actor.current import current_system
 from ..actor.direct import send_now
 from ..agent.history import HistoryPolicy, HistoryRewriter
 from ..agent.hooks import RunHooks, hooks_of_a_run
-from ..agent.options import OptionsLike, as_options
+from ..agent.options import Options, OptionsLike, as_options
 from ..agent.override import current_override
 from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
-from ..agent.run_state import RunState
 from ..agent.session_values import SessionValues
 from ..agent.tree import Node
 from ..data.agent_input import AgentInput
-from ..data.chat import new_id
+from ..data.chat import Message, new_id
 from ..durability.journal import check_values
 from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
@@ -80,13 +79,17 @@ class RunFactory:
         if session_id is not None and (not isinstance(session_id, str) or not session_id):
             msg = f"run(session_id={session_id!r}): give a text that is not empty, or leave it out."
             raise UsageError(msg)
-        settings = self.settings
         given = () if options is None else as_options(options)
-        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), given, hooks_of_a_run(settings.hooks))
+        context = self._context(run_id or new_id(), session_id, SessionValues(session_values), given)
+        context.context = users
+        return context
+
+    def _context(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...]) -> RunContext:
+        settings = self.settings
+        context = RunContext(run_id, session_id, session, options, hooks_of_a_run(settings.hooks))
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
         context.history = settings.history
-        context.context = users
         context.override = current_override(self)
         return context
 
@@ -107,6 +110,10 @@ class RunFactory:
             labels=labels or {},
         )
 
+    def plain(self, messages: tuple[Message, ...], *, streaming: bool) -> Run:
+        """A run that is given messages and nothing else, and is kept nowhere: most are such."""
+        return self.make(self._context(new_id(), None, SessionValues(), ()), AgentInput(messages, streaming), None, None, None)
+
     def make(
         self,
         context: RunContext,
@@ -125,15 +132,15 @@ class RunFactory:
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
         if not self.settings.coalesce_deltas:
-            record.stream.keep_apart()
+            record.keep_apart()
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
             record.when_finished(persistence.own.abandon)
         if on_leave is OnLeave.STAYS:
-            record.stream.never_waits()
-        run = Run(self, (EventLog(RunState(context, given), record, persistence), opening, timeout), on_leave)
+            record.never_waits()
+        run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
         if start and (loop := running_loop()) is not None:
             system = self._system_on(loop)
             if system.dispatcher.thread == get_ident():
@@ -181,7 +188,7 @@ class RunFactory:
 
     def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None) -> LoopCell:
         """Start a run, on the system's loop."""
-        cell = system.spawn_own(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening), None, None)
+        cell = system.spawn_inner(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening))
         if opening is not None:
             send_now(cell, Open())
         return cell

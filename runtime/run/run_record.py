@@ -37,8 +37,8 @@ _STATUS: Final = {
 }
 
 
-class RunRecord:
-    """One run, as it is told."""
+class RunRecord(EventStream):
+    """One run, as it is told. It is the way to its consumer, too: one object for each run."""
 
     __slots__ = (
         "_awaiting",
@@ -59,20 +59,19 @@ class RunRecord:
         "result",
         "said_before",
         "started",
-        "stream",
         "timer",
         "turn",
         "written",
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
+        EventStream.__init__(self, event_buffer)
         self.context = context
         self._events: list[AgentEvent] | None = None  # made with the first one
         self.last_seq = 0  # of what was shown, in the parts of the run before this one, too
         self._waiting: tuple[Callable[[], object], ...] = ()  # what is called at the end
         self._awaiting: tuple[asyncio.Future[None], ...] = ()  # what is set then
         self.agent_name = agent_name
-        self.stream = EventStream(event_buffer)
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
         self.turn: Turn | None = None  # in a session, if it belongs to one
@@ -98,7 +97,7 @@ class RunRecord:
             if self._events is None:
                 self._events = []
             self._events.append(event)
-        self.stream.put(event)
+        self.put(event)
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
@@ -122,7 +121,7 @@ class RunRecord:
         """How the run has ended. The first outcome counts."""
         if self.outcome is None:
             self.outcome = outcome
-            self.stream.unblock()
+            self.unblock()
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """The supervisor's actor calls this as the very last, when all under it have ended."""
@@ -152,12 +151,12 @@ class RunRecord:
         """It was looked at until its end, which is that."""
         self.outcome = Outcome()
         self.followed = result
-        self.stream.unblock()
+        self.unblock()
 
     def give_up(self) -> None:
         """Nothing will come any more: tell those that wait for the end."""
         self.advance(RunPhase.ENDED)
-        self.stream.end()
+        self.end()
         waiting, self._waiting = self._waiting, ()
         for callback in waiting:
             try:

@@ -38,7 +38,7 @@ from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
-from .event_log import EventLog, HasLog
+from .event_log import EventLog
 from .last_words import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
@@ -56,7 +56,7 @@ _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
 
-class RunSupervisor(HasLog, InnerActor):
+class RunSupervisor(InnerActor):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
@@ -86,7 +86,7 @@ class RunSupervisor(HasLog, InnerActor):
         log, record = self._log, self._record
         if type(message) is Emitted and record.phase is _PLAYING and not self._cell.system.closing:
             # Nearly all messages are such, and mean nothing but to be written down.
-            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.stream.has_room
+            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.has_room
             is_done = has_room and (message.is_last or not log.unshown)
             return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
@@ -141,7 +141,7 @@ class RunSupervisor(HasLog, InnerActor):
         elif effects.cut_short is not None:
             effects = await self._keep_cut_short(effects.cut_short)
         if effects.wait_for_room:
-            await self._record.stream.wait_for_room()
+            await self._record.wait_for_room()
         if effects.leave:
             self._record.advance(RunPhase.KEEPING)
             try:
@@ -192,7 +192,7 @@ class RunSupervisor(HasLog, InnerActor):
             return REFUSE
         stamped = self._log.write(invocation, event)
         effects = NOTHING if self._pending_stop is None else self._look()
-        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.stream.has_room)
+        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.has_room)
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
@@ -291,7 +291,7 @@ class RunSupervisor(HasLog, InnerActor):
         ahead = len(stamped)
         try:
             end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
+            await persistence.save(self._log, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
         except RunLost as error:
             self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
@@ -352,7 +352,7 @@ class RunSupervisor(HasLog, InnerActor):
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:
         """End all that is under way, and keep the run as it was. It ends when all of that has ended."""
         log, record, casting = self._log, self._record, self._casting
-        root, persistence, begun = log.state.root, log.persistence, record.has_begun
+        root, persistence, begun = log.root, log.persistence, record.has_begun
         error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
         error.contexts = stopped_at(root, casting.live()) if begun and root is not None else ()
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
@@ -372,7 +372,7 @@ class RunSupervisor(HasLog, InnerActor):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
+            await persistence.save(self._log, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)

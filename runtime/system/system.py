@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor, start_loop
+from ..actor.actor import Actor, InnerActor, start_loop
 from ..actor.cell import Cell
-from ..actor.envelope import MailboxSettings
+from ..actor.envelope import Envelope, MailboxSettings
 from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
 from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
+from ..actor.inner_cell import InnerCell
 from ..actor.loop_cell import LoopCell
 from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
@@ -282,7 +283,7 @@ class ActorSystem(Overview):
         traits = check_spawn(actor_class, name, mailbox, supervision)
         box = self._mailbox if mailbox is None else mailbox
         kind = ThreadCell if traits.owns_thread else LoopCell
-        cell = kind(self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=box)
+        cell = kind(self, actor_class, args, kwargs, name, parent, supervision, box)
         ref = cell.own_ref()
         start_loop(put(self, cell, parent, listed=True))  # and lets messages in
         return ref
@@ -293,16 +294,27 @@ class ActorSystem(Overview):
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
-        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
+        cell = LoopCell(self, actor_class, args, None, name, parent, None, None)
         put(self, cell, parent)
         cell.begin()
         return cell
 
-    def spawn_at_work(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell, message: object) -> LoopCell:
-        """The same on the loop, for one that begins with that message at once, and ends when its handler of that has ended."""
-        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None, away=True)
+    def spawn_inner(self, actor_class: type[InnerActor], args: tuple[object, ...]) -> InnerCell:
+        """The same on the loop, for one whose mailbox is made when it is needed."""
+        if self._refuses:
+            check_takes(self, actor_class, None)
+        if self.fault is not None:
+            self.check()
+        cell = InnerCell(self, actor_class, args, None, None)
+        put(self, cell, None)
+        cell.begin()
+        return cell
+
+    def spawn_at_work(self, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
+        """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
+        cell = InnerCell(self, actor_class, args, name, parent)
         put(self, cell, parent)
-        cell.begin_at_work(message)
+        cell.begin_at_work(envelope)
         return cell
 
     def ended(self, cell: Cell) -> None:
