@@ -44,6 +44,7 @@ STATE = {
     "runtime.agent.override": {"_open": "a context variable: what a test has replaced holds for what is begun there"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
+    "runtime.run.casting": {"_BEGINS": "the envelope by which every agent begins: it has no sender, so nothing in it is ever set"},
     "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
     "runtime.durability.store_owner": {
         "_owners": "other systems of the process ask whether an owner is gone; weak",

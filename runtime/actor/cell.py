@@ -164,7 +164,7 @@ class Cell(ABC):
 
     @property
     def task_context(self) -> contextvars.Context:
-        return self.context  # in which the tasks of this actor run
+        return self.context  # of its tasks
 
     @abstractmethod
     def begin(self) -> None:
@@ -395,7 +395,6 @@ class Cell(ABC):
             watching.end(self, ending)
         if left:
             self.resolve_left(left)
-        told, self.ended, self.ref = self.ended, (), None
+        told, self.ended, self.ref, self.args, self.kwargs = self.ended, (), None, (), None
         for tell in told:
             tell(True)  # for example the reply of stop()
-        self.args, self.kwargs = (), None

@@ -284,16 +284,7 @@ class AgentDoor(InnerActor):
         """
         invocation = self.invocation
         node = invocation.node.follower(agent)
-        if input is not None:
-            following = Following(node, input, None, asked=asked)
-        else:
-            window = invocation.window
-            verbatim = (self.input.messages, window.since)  # passed on, so that a long line of agents does not put it together again each time
-            if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
-                following = Following(node, window.input, window.verbatim_from, verbatim, window.asked)
-            else:
-                following = Following(node, self.input, window.since, verbatim, window.asked)
-        invocation.following = following
+        invocation.following = invocation.going_on(node, self.input) if input is None else Following(node, input, None, asked=asked)
         return TransferToAgent(node.name)
 
     def lanes(self, count: int) -> list[Lane]:

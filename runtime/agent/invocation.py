@@ -245,6 +245,14 @@ class Invocation:
                 msg = f"agent {name!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
                 raise CheckpointError(msg, agent=name) from error
 
+    def going_on(self, node: Node, given: AgentInput) -> Following:
+        """That agent takes over from it, and is given what this one was given, and all that was said since."""
+        window = self.window
+        verbatim = (given.messages, window.since)  # passed on, so that a long line of agents does not put it together again each time
+        if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
+            return Following(node, window.input, window.verbatim_from, verbatim, window.asked)
+        return Following(node, given, window.since, verbatim, window.asked)
+
     def on_actor_ended(self, _ended: object = None) -> None:
         """Its actor calls this as the very last. If the agent has not reported its end, the supervisor hears of it here."""
         cell, supervisor, self.supervisor = self.cell, self.supervisor, None
