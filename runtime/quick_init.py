@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 def quick(cls: type[T]) -> type[T]:
     """Replace the constructor. Parameters, defaults, their order and `__post_init__` stay as they are."""
-    draft = type(cls)(f"{cls.__name__}InTheMaking", cls.__bases__, {"__slots__": cls.__slots__})  # type: ignore[attr-defined]  # it is slotted
+    kind: Any = cls
+    draft = type(kind)(f"{cls.__name__}InTheMaking", cls.__bases__, {"__slots__": kind.__slots__})
     names: dict[str, object] = {"_CLASS": cls, "_DRAFT": draft, "_MADE": MISSING, "_type": type, "_become": vars(object)["__class__"].__set__}
     parameters, plain, by_slots = ["self"], [], []
     for field in fields(cls):  # type: ignore[arg-type]  # it is a dataclass

@@ -286,24 +286,25 @@ class Actor(pykka.Actor):
 Actor._set_traits()
 
 
-class _Bare:
-    """What a cell needs of its actor, and no more: where a class has `__getattr__`, each look at an attribute takes several times as long."""
+if TYPE_CHECKING:
+    _Bare = Actor
+else:
 
-    __slots__ = ("_cell",)
+    class _Bare:
+        """What a cell needs of its actor, and no more: where a class has `__getattr__`, each look at an attribute takes several times as long."""
 
-    _owns_thread = False
-    _set_traits = vars(Actor)["_set_traits"]
-    on_start, on_receive, on_stop, on_failure, on_child_failure = Actor.on_start, Actor.on_receive, Actor.on_stop, Actor.on_failure, Actor.on_child_failure
-    __str__ = Actor.__str__
+        __slots__ = ("_cell",)
 
-    def __init_subclass__(cls) -> None:
-        cls._set_traits()
+        _owns_thread = False
+        _set_traits = vars(Actor)["_set_traits"]
+        on_start, on_receive, on_stop, on_failure, on_child_failure = Actor.on_start, Actor.on_receive, Actor.on_stop, Actor.on_failure, Actor.on_child_failure
+        __str__ = Actor.__str__
+
+        def __init_subclass__(cls) -> None:
+            cls._set_traits()
 
 
-_Base = Actor if TYPE_CHECKING else _Bare
-
-
-class InnerActor(_Base):
+class InnerActor(_Bare):
     """An actor of this package that lives for one run, whose `__init__` is given its cell: no user's detour, and none of what users call on themselves."""
 
     __slots__ = ()

@@ -223,7 +223,8 @@ def unstamped(message: Message, action: Action | None = None, custom_output: obj
 
 def whole(event: AgentEvent) -> AgentEvent:
     """The event as others may see it, if it is `unstamped`."""
-    return _draft(event.message, event.action, event.custom_output) if type(event) is _Draft else event  # type: ignore[comparison-overlap]
+    made: Any = event
+    return _draft(event.message, event.action, event.custom_output) if type(made) is _Draft else event
 
 
 def _draft(message: Message | None, action: Action | None, custom_output: object) -> AgentEvent:
@@ -253,7 +254,7 @@ def stamp(
 ) -> AgentEvent:
     """The event with where and when it happened: a copy, unless it is `unstamped`."""
     draft: Any = event
-    if type(event) is not _Draft:
+    if type(draft) is not _Draft:
         draft = _Draft()
         draft.message = event.message
         draft.delta = event.delta

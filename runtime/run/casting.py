@@ -12,6 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ..actor.actor import InnerActor
 from ..actor.direct import stop_actor
 from ..actor.envelope import Envelope
 from ..agent.agent_actor import AgentActor
@@ -42,6 +43,7 @@ _ENDING: Final = RunPhase.ENDING
 _DORMANT: Final = InvocationPhase.DORMANT
 _AT_WORK: Final = InvocationPhase.AT_WORK
 _PARKED: Final = InvocationPhase.PARKED
+_GONE: Final = InvocationPhase.GONE
 
 
 class Look(Enum):
@@ -54,13 +56,14 @@ CastingChange: TypeAlias = Outcome | Look | None
 """What a change means for the run: the root's outcome, that the run may be able to end, or nothing."""
 
 
-class Casting:
-    """The agents of one run."""
+class Casting(InnerActor):
+    """The agents of one run. Its supervisor is one of these: one object for each run."""
 
-    __slots__ = ("_cell", "_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
+    __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
-        self._cell = cell  # the supervisor's
+        self._cell = cell
+        cell.actor = self
         self._log = event_log
         self._record = event_log.record
         self._max_transfers = max_transfers
@@ -97,7 +100,7 @@ class Casting:
             return
         first = self._first(root)
         assignment = state.root = Assignment(None, 0, Dialogue(state.input, True, True))
-        self._begin(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
+        self._play(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
 
     def _first(self, root: Node) -> Node:
         """With whom the run begins."""
@@ -110,7 +113,7 @@ class Casting:
             loggers.run.warning(text, self._log.context.session_id, name, root.name, root.name)
         return found or root
 
-    def _begin(self, invocation: Invocation) -> None:
+    def _play(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
         args = (invocation, event_log.context, own, event_log, event_log.input.streaming)
         cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _BEGINS)
@@ -126,7 +129,7 @@ class Casting:
             find_below(tree.root, list(walk(invocation.assignment)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
             invocation.outcome = None
-        self._begin(invocation)
+        self._play(invocation)
 
     def cast(self, request: Cast) -> CastingChange:
         """Make an assignment: to a new agent, or to the one that holds it already."""
@@ -159,7 +162,7 @@ class Casting:
         invocation = Invocation(request.node, run_path, request.lane, assignment, open_window(request.lane, request.given))
         if self._keeps:
             self._note_cast(request, assignment, invocation)
-        self._begin(invocation)
+        self._play(invocation)
         return None
 
     def _note_cast(self, request: Cast, assignment: Assignment, invocation: Invocation) -> None:
@@ -192,7 +195,7 @@ class Casting:
 
     def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
         """The agent has ended, and all that it has cast: another one takes over its assignment, or that is closed."""
-        invocation.phase = InvocationPhase.GONE
+        invocation.phase = _GONE
         if self._record.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
@@ -250,7 +253,7 @@ class Casting:
         if self._journal is not None:
             self._journal.gone(invocation)
             self._journal.touch(following)
-        self._begin(following)
+        self._play(following)
         return None
 
     def _close(self, assignment: Assignment, outcome: Outcome) -> CastingChange:

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..actor.current import current_system
 from ..actor.direct import send_now
@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from ..sessions.turn import Turn
 
 __all__ = ["RunFactory", "RunSettings"]
+
+# A member is looked up by a name of its class, which takes long.
+_CANCELS: Final = OnLeave.CANCELS
+_STAYS: Final = OnLeave.STAYS
+_NEW: Final = SystemState.NEW
+_STOPPED: Final = SystemState.STOPPED
 
 
 class RunSettings(NamedTuple):
@@ -122,7 +128,7 @@ class RunFactory:
         opening: Opening | None,
         timeout: float | None,
         turn: Turn | None = None,
-        on_leave: OnLeave = OnLeave.CANCELS,
+        on_leave: OnLeave = _CANCELS,
         *,
         start: bool = True,
     ) -> Run:
@@ -138,7 +144,7 @@ class RunFactory:
             record.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
             record.when_finished(persistence.own.abandon)
-        if on_leave is OnLeave.STAYS:
+        if on_leave is _STAYS:
             record.never_waits()
         run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
         if start and (loop := running_loop()) is not None:
@@ -164,10 +170,10 @@ class RunFactory:
     def _system_on(self, loop: asyncio.AbstractEventLoop | None) -> ActorSystem:
         system = self._system
         if system is not None:
-            if system.state is SystemState.NEW:
+            if system.state is _NEW:
                 msg = f"Runner(system=...): {system.not_entered}"
                 raise UsageError(msg)
-            if system.state is SystemState.STOPPED:
+            if system.state is _STOPPED:
                 msg = f"Runner(system=...): {system!r} is stopped. Make a new system, and a Runner in it."
                 raise UsageError(msg)
             return system

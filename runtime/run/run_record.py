@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RunRecord"]
 
+_PENDING: Final = RunPhase.PENDING
+_PLAYING: Final = RunPhase.PLAYING
+_ENDED: Final = RunPhase.ENDED
+_OURS: Final = Ownership.OURS
 _STATUS: Final = {
     "finished": RunStatus.COMPLETED,
     "exited": RunStatus.COMPLETED,
@@ -75,9 +79,9 @@ class RunRecord(EventStream):
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
         self.turn: Turn | None = None  # in a session, if it belongs to one
-        self.phase = RunPhase.PENDING  # moved by `advance`
+        self.phase: RunPhase = _PENDING  # moved by `advance`
         self.has_begun = False  # whether agents have played: the phase does not say so of a run that has ended
-        self.ownership = Ownership.OURS
+        self.ownership: Ownership = _OURS
         self.is_recoverable = False  # whether another process continues it if it is cut short
         self.is_drained = False  # whether it was brought to rest for another process to continue
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
@@ -103,7 +107,7 @@ class RunRecord(EventStream):
         """Move on to that phase. A run that is further already stays there."""
         if phase > self.phase:  # noqa: PLR1730 -- max() takes twice the time, for each of a run's phases
             self.phase = phase
-        if phase is RunPhase.PLAYING:
+        if phase is _PLAYING:
             self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
@@ -155,7 +159,7 @@ class RunRecord(EventStream):
 
     def give_up(self) -> None:
         """Nothing will come any more: tell those that wait for the end."""
-        self.advance(RunPhase.ENDED)
+        self.phase = _ENDED
         self.end()
         waiting, self._waiting = self._waiting, ()
         for callback in waiting:
@@ -212,18 +216,18 @@ class RunRecord(EventStream):
     @property
     def has_ended(self) -> bool:
         """Whether nothing will come any more."""
-        return self.phase is RunPhase.ENDED
+        return self.phase is _ENDED
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""
-        if self.phase is RunPhase.ENDED:
+        if self.phase is _ENDED:
             callback()
         else:
             self._waiting += (callback,)
 
     async def wait_ended(self) -> None:
         """Wait until nothing of the run is left, on its loop."""
-        if self.phase is RunPhase.ENDED:
+        if self.phase is _ENDED:
             return
         ended = self.end_of_it()
         try:

@@ -11,7 +11,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..actor.actor import InnerActor
 from ..actor.direct import OVER, stop_actor
 from ..actor.lifecycle import stop_when_childless
 from ..actor.ref import cell_of
@@ -54,24 +53,23 @@ _DRAIN_SHARE: Final = 0.9
 
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
+_KEEPING: Final = RunPhase.KEEPING
+_NO_PROMISE: Final = Promise.NONE
 
 
-class RunSupervisor(InnerActor):
+class RunSupervisor(Casting):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
 
-    __slots__ = ("_casting", "_log", "_opening", "_pending_stop", "_promise", "_record", "_root")
+    __slots__ = ("_opening", "_pending_stop", "_promise", "_root")
 
     def __init__(self, cell: Cell, root: Node, event_log: EventLog, max_transfers: int, timeout: float | None, opening: Opening | None) -> None:
-        super().__init__(cell)
+        Casting.__init__(self, cell, event_log, max_transfers)
         self._root = root
-        self._log = event_log
-        self._record = event_log.record
         self._opening = opening
-        self._casting = Casting(cell, event_log, max_transfers)
         self._pending_stop: PendingStop | None = None
-        self._promise = Promise.NONE
+        self._promise: Promise = _NO_PROMISE
         cell.ended = (event_log.record.on_actor_ended,)  # however its end comes
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
@@ -99,13 +97,13 @@ class RunSupervisor(InnerActor):
     def _transition(self, message: Any) -> Effects:
         if self._cell.system.closing:
             return REFUSE  # agents are being ended with their system: a run that is kept is continued from where it was
-        kind, casting = type(message), self._casting
+        kind = type(message)
         if kind is Emitted:
             return self._emitted(message.invocation, message.event)
         if kind is AgentEnded:
             return self._ended(message)
         if kind is Cast:
-            return self._cast(casting.cast(message))
+            return self._cast(self.cast(message))
         if kind is EmittedNoWait:
             return self._emitted_without_waiting(message)
         if kind is JoinLanes:
@@ -120,9 +118,9 @@ class RunSupervisor(InnerActor):
         elif kind is CancelRun:
             return self._cancel(message)
         elif kind is CancelCast:
-            casting.cancel_cast(message)
+            self.cancel_cast(message)
         elif kind is CancelChildren:
-            casting.cancel_children(message.parent)
+            self.cancel_children(message.parent)
         else:
             msg = f"{self} is given {message!r}, which it does not know."
             raise UnderstudyError(msg, run=self._log.context.run_id, message=message)
@@ -147,7 +145,7 @@ class RunSupervisor(InnerActor):
             try:
                 await say_last_words(self._log, self._promise)
             finally:
-                self._casting.let_go()
+                self.let_go()
                 stop_when_childless(self._cell)
         return effects.reply
 
@@ -182,7 +180,7 @@ class RunSupervisor(InnerActor):
 
     def _begin(self) -> None:
         self._record.advance(_PLAYING)
-        self._casting.open(self._root)
+        self.open(self._root)
 
     # --- what agents report ---
 
@@ -230,25 +228,25 @@ class RunSupervisor(InnerActor):
                 return self._give_up(error)  # nothing of that is kept: the run continues from its last record
             self._log.write(invocation, AgentEvent(error=error))
             outcome = Outcome("failed", error)
-        return self._cast(self._casting.ended(invocation, outcome, ended.transfer))
+        return self._cast(self.ended(invocation, outcome, ended.transfer))
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
-        invocation = self._casting.playing_on(cell_of(ref))
+        invocation = self.playing_on(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
         if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
             return Stop()  # and its end is told
-        self._casting.start_again(invocation, ref)
+        self.start_again(invocation, ref)
         return restart
 
     def _crashed(self, invocation: Invocation, error: BaseException | None) -> Effects:
         if not invocation.is_at_work:
             return NOTHING
         if self._record.phase >= _ENDING or invocation.is_cancelled:
-            return self._cast(self._casting.ended(invocation, CANCELLED, None))
+            return self._cast(self.ended(invocation, CANCELLED, None))
         attributed = self._log.attributed(RunCancelled("its actor was stopped") if error is None else error, invocation.node)
         self._log.write(invocation, AgentEvent(error=attributed))
-        return self._cast(self._casting.ended(invocation, Outcome("failed", attributed), None))
+        return self._cast(self.ended(invocation, Outcome("failed", attributed), None))
 
     # --- the end, by itself or by an interrupt ---
 
@@ -261,14 +259,14 @@ class RunSupervisor(InnerActor):
     def _look(self) -> Effects:
         """If the run is to end at a safe point, and all its agents are at one: end it. If it has ended, leave."""
         if self._pending_stop is not None and self._record.phase < _ENDING:
-            if self._casting.is_at_safe_point:
+            if self.is_at_safe_point:
                 return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
             return NOTHING
         return self._look_over()
 
     def _look_over(self) -> Effects:
-        record, none_at_work = self._record, not self._casting.at_work
-        return LEAVE if none_at_work and _ENDING <= record.phase < RunPhase.KEEPING and record.outcome is not None else NOTHING
+        record, none_at_work = self._record, not self.at_work
+        return LEAVE if none_at_work and _ENDING <= record.phase < _KEEPING and record.outcome is not None else NOTHING
 
     def _root_ended(self, outcome: Outcome) -> Effects:
         """The root's assignment is closed: the run has ended, or waits for an answer."""
@@ -309,7 +307,7 @@ class RunSupervisor(InnerActor):
         log, record = self._log, self._record
         if (log.persistence is not None or record.turn is not None or log.context.hooks) and has_last_words(log):
             return self._carry_out(effects)
-        record.advance(RunPhase.KEEPING)
+        record.phase = _KEEPING
         stop_when_childless(self._cell)  # the last agent's actor may still be at its last step
         return effects.reply
 
@@ -328,13 +326,13 @@ class RunSupervisor(InnerActor):
         self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
 
     def _cancel(self, request: CancelRun) -> Effects:
-        record, casting = self._record, self._casting
+        record = self._record
         if record.phase >= _ENDING:
-            casting.cut_off()
+            self.cut_off()
             return NOTHING
         if request.lost:
             return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
-        if request.mode == "immediate" or not casting.at_work:
+        if request.mode == "immediate" or not self.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
             self._pending_stop = PendingStop(request, self._cell.system.clock)
@@ -351,17 +349,17 @@ class RunSupervisor(InnerActor):
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:
         """End all that is under way, and keep the run as it was. It ends when all of that has ended."""
-        log, record, casting = self._log, self._record, self._casting
+        log, record = self._log, self._record
         root, persistence, begun = log.root, log.persistence, record.has_begun
         error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
-        error.contexts = stopped_at(root, casting.live()) if begun and root is not None else ()
+        error.contexts = stopped_at(root, self.live()) if begun and root is not None else ()
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
         image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
         log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
-        casting.end_all()
+        self.end_all()
         if kept:
             return Effects(cut_short=CutShort(error, image))
         self._say_cancelled(error, None)
@@ -392,7 +390,7 @@ class RunSupervisor(InnerActor):
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
         self._log.context.continues_elsewhere = True
-        self._casting.end_all()
+        self.end_all()
         if self._record.outcome is None:
             self._log.say(error)
             self._record.set_outcome(Outcome("failed", error))

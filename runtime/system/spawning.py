@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..actor.cell import Cell
     from .system import ActorSystem
 
-__all__ = ["check_spawn", "check_takes", "put"]
+__all__ = ["attach", "check_spawn", "check_takes", "put"]
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
@@ -60,14 +60,14 @@ def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = 
     """Make the instance, and put the actor into the tree. Returns the instance."""
     try:
         actor = construct(cell)
-        _attach(system, cell, parent, listed)
+        attach(system, cell, parent, listed)
     except BaseException:
         system.on_loop(lifecycle.abandon, cell)
         raise
     return actor
 
 
-def _attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool) -> None:  # noqa: FBT001 -- for speed
+def attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
     """Put it into the tree, unless its parent has been closed meanwhile."""
     with system.lock:
         if parent is None:

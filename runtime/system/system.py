@@ -40,7 +40,7 @@ from .names import Names
 from .options import SystemOptions, check_options
 from .overview import Overview
 from .shutdown import Shutdown
-from .spawning import check_spawn, check_takes, put
+from .spawning import attach, check_spawn, check_takes, put
 from .state import SystemState
 from .workers import Workers
 
@@ -313,7 +313,8 @@ class ActorSystem(Overview):
     def spawn_at_work(self, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
         """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
         cell = InnerCell(self, actor_class, args, name, parent)
-        put(self, cell, parent)
+        actor_class(cell, *args)
+        attach(self, cell, parent)
         cell.begin_at_work(envelope)
         return cell
 
