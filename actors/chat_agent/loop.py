@@ -42,8 +42,9 @@ class React(Asking):
     __slots__ = ("_has_answered", "_input_checks", "_output_checks", "_problem")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
-        super().__init__(agent, setup, given, context, door)
-        before = names_before(door.invocation)
+        Asking.__init__(self, agent, setup, given, context, door)
+        invocation = door.invocation
+        before = names_before(invocation) if len(invocation.names) > 1 or invocation.assignment.parent is not None else ()
         if before and setup.everywhere is None:
             setup.everywhere = for_every_agent(door.node)
         wide = (setup.everywhere if before else None) or _NOTHING

@@ -164,7 +164,8 @@ class Cell(ABC):
 
     @property
     def task_context(self) -> contextvars.Context:
-        return self.context  # of its tasks
+        """The context in which the tasks of this actor run."""
+        return self.context
 
     @abstractmethod
     def begin(self) -> None:
@@ -205,9 +206,6 @@ class Cell(ABC):
     @abstractmethod
     def is_idle(self) -> bool:
         """Whether a message could be handled at once, on the loop's thread."""
-
-    def drop_mailbox(self) -> list[Envelope]:
-        return self.mailbox.close()  # and what was left in it
 
     def holds_thread(self) -> bool:
         """Whether the actor has a thread to end."""
@@ -386,7 +384,7 @@ class Cell(ABC):
         if not self.closing:
             system.leaving(self)
             self.closing = True
-        left = self.drop_mailbox() + (table.end(self) if system.extras else [])
+        left = self.mailbox.close() + (table.end(self) if system.extras else [])
         if self.current is not None:
             left.append(self.current)  # it was given up while it handled this one
         system.ended(self)

@@ -14,7 +14,6 @@ from ..errors import ActorDeadError
 from . import lifecycle
 from .envelope import Envelope
 from .mailbox import MailboxClosed
-from .phase import OPEN
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -34,7 +33,7 @@ async def deliver(cell: LoopCell, message: object) -> Any:
 
 def hand(cell: LoopCell, message: object) -> Any:
     """Send to an actor on the event loop. Returns the reply, if the actor is idle and has it at once, and else a coroutine of it, to be awaited at once."""
-    if cell.phase is OPEN and cell.mailbox.is_idle:
+    if cell.is_idle():
         cell.system.monitor.handled += 1
         # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
         result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there

@@ -11,9 +11,12 @@ import asyncio
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import forget_frames
+from . import lifecycle
+from .extras import table, watching
 from .loop_cell import Handling, LoopCell
 from .mailbox import Mailbox
-from .messages import Stopped
+from .messages import Ending, Failed, Stopped
 from .phase import OPEN, RUNNING, STOPPED
 from .steps import StepResult
 
@@ -78,11 +81,6 @@ class InnerCell(LoopCell):
                 self._box = box
             return box
 
-    def drop_mailbox(self) -> list[Envelope]:
-        with self.system.lock:  # who makes one from now on finds that the actor has ended
-            box = self._box
-        return [] if box is None else box.close()
-
     def is_idle(self) -> bool:
         box = self._box
         return self.phase is OPEN and (box is None or box.is_idle)
@@ -123,3 +121,34 @@ class InnerCell(LoopCell):
             system.look_again()
         self.end(_STOPPED)
         return True
+
+    def end(self, ending: Ending) -> None:
+        """As of all actors, with one look under the lock."""
+        if self.phase is STOPPED:
+            return  # it was given up earlier, and only now its handler has ended
+        if isinstance(ending, Failed):
+            forget_frames(ending.error)  # they hold the instance; the log has them
+        system, parent = self.system, self.parent
+        with system.lock:
+            self.phase = STOPPED
+            self.closing = True
+            box = self._box  # who makes one from now on finds that the actor has ended
+        self.ending = ending
+        self.actor = None
+        left = [] if box is None else box.close()
+        if system.extras:
+            left += table.end(self)
+        if self.current is not None:
+            left.append(self.current)  # it was given up while it handled this one
+        if parent is None:
+            system.ended(self)
+        else:
+            lifecycle.child_ended(parent, self)
+        # Read behind the lock that these take: who begins to watch from then on finds that it has ended.
+        if self.watchers is not None or self.watching is not None:
+            watching.end(self, ending)
+        if left:
+            self.resolve_left(left)
+        told, self.ended, self.ref, self.args = self.ended, (), None, ()
+        for tell in told:
+            tell(True)

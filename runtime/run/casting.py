@@ -62,8 +62,7 @@ class Casting(InnerActor):
     __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
-        self._cell = cell
-        cell.actor = self
+        InnerActor.__init__(self, cell)
         self._log = event_log
         self._record = event_log.record
         self._max_transfers = max_transfers
