@@ -141,7 +141,7 @@ class Runner(KeptRuns):
             raise UsageError(msg)
         if options or self._access is not None or type(self).run is not _RUN:
             return self.run((Message("user", text),), **options)
-        return self._factory.plain((Message("user", text),), streaming=self.streaming)
+        return self._factory.plain((Message("user", text),), self.streaming)
 
     @suggests_option("Runner.run")
     def run(

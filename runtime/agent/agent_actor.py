@@ -59,7 +59,7 @@ class AgentActor(AgentDoor):
             if outcome is None and invocation.restored:
                 outcome = await self._go_on(agent, context)
             if outcome is None:
-                given = read_window(invocation, agent, run, streaming=self.streaming)
+                given = read_window(invocation, agent, run, self.streaming)
                 if type(given) is not AgentInput:
                     given = await given  # type: ignore[misc]  # else it is awaitable
                 self.input = given  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class AgentActor(AgentDoor):
                     tells_last = not hooked and invocation.assignment.parent is None
                     # Here, and not in a coroutine of its own: a frame less for each agent that waits.
                     while (event := await stream.next_event()) is not None:
-                        await self.emit(event, is_last=tells_last and stream.is_last)
+                        await self.emit(event, tells_last and stream.is_last)
                         if stream.is_last or invocation.outcome is not None:
                             break
                 else:

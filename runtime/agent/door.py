@@ -124,7 +124,7 @@ class AgentDoor(InnerActor):
 
     # --- events ---
 
-    async def emit(self, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
+    async def emit(self, event: AgentEvent, is_last: bool = False) -> AgentEvent:  # noqa: FBT001, FBT002 -- for speed
         """Have an event recorded and shown, at once. The last one may have to wait for the report of the agent's end, which comes right behind it."""
         can = self._supervisor.is_idle() and not self.system.closing
         if not can or (shown := self._book.note(self.invocation, event)) is None:

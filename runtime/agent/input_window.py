@@ -72,7 +72,7 @@ def open_window(
     return InputWindow(since, input, verbatim_from, retold_from, verbatim_cache, asked)
 
 
-def read_window(invocation: Invocation, agent: Definition, run: RunContext, *, streaming: bool) -> AgentInput | Awaitable[AgentInput]:
+def read_window(invocation: Invocation, agent: Definition, run: RunContext, streaming: bool) -> AgentInput | Awaitable[AgentInput]:  # noqa: FBT001
     """What an agent is given, by its history policy."""
     window, lane = invocation.window, invocation.lane
     if window.input is not None and window.retold_from is None:

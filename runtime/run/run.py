@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from threading import get_ident
 from time import time
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, TypeAlias, get_args
 
 from ..actor.steps import is_about_to_begin
 from ..agent.run_messages import CancelMode, CancelRun
@@ -74,7 +74,6 @@ class Run:
 
     __slots__ = (
         "__weakref__",
-        "_context",
         "_forward",
         "_iterated",
         "_launcher",
@@ -87,11 +86,10 @@ class Run:
     )
 
     def __init__(self, launcher: Launcher, plan: Plan, on_leave: OnLeave = OnLeave.CANCELS) -> None:
-        record, persistence = plan[0].record, plan[0].persistence
+        event_log = plan[0]
         self._launcher = launcher
-        self._context = record.context
-        self._persistence = persistence  # None: it is kept nowhere
-        self._record = record
+        self._persistence = event_log.persistence  # None: it is kept nowhere
+        self._record = event_log.record
         self._on_leave = on_leave
         self._plan: Plan | None = plan  # None when it has been launched: then it keeps nothing of the run alive but the record
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
@@ -111,7 +109,7 @@ class Run:
     @property
     def id(self) -> str:
         """The run's id. One that is resumed has that of the run that it continues, as soon as its checkpoint was found."""
-        return self._context.run_id
+        return self._record.context.run_id
 
     @property
     def checkpoint_id(self) -> str | None:
@@ -127,16 +125,6 @@ class Run:
         if record.problem is not None:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
-
-    if not TYPE_CHECKING:  # type checkers know what a run has
-
-        def __getattr__(self, name: str) -> object:
-            """Say what is missing, where the run is taken for its result."""
-            if not name.startswith("_") and hasattr(RunResult, name):
-                msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
-                raise AttributeError(msg, name=name, obj=self)
-            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(msg, name=name, obj=self)
 
     # --- starting ---
 
@@ -173,7 +161,7 @@ class Run:
 
     def _door(self) -> LoopDoor:
         """The way to the loop that it lives on."""
-        return LoopDoor(self._started(), "run", self._context)
+        return LoopDoor(self._started(), "run", self._record.context)
 
     # --- the end ---
 
@@ -331,6 +319,29 @@ class Run:
             request_stop(self._supervisor, self._record, CancelRun(f"{reason}; recover() continues the run", unfinished=True, begins_first=True))
         else:
             self._cancel_here(reason)
+
+
+class _OfResult:
+    """Says what is missing, where a run is taken for its result. Not `__getattr__`: in a class that has one, every look at an attribute takes longer."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: object, owner: type | None = None) -> NoReturn:
+        name = self._name
+        msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
+        raise AttributeError(msg, name=name, obj=run)
+
+
+def _point_to_result() -> None:
+    for name in vars(RunResult).keys() - vars(Run).keys():
+        if not name.startswith("_"):
+            setattr(Run, name, _OfResult(name))
+
+
+_point_to_result()
 
 
 class CancelHandle:

@@ -116,7 +116,7 @@ class RunFactory:
             labels=labels or {},
         )
 
-    def plain(self, messages: tuple[Message, ...], *, streaming: bool) -> Run:
+    def plain(self, messages: tuple[Message, ...], streaming: bool) -> Run:  # noqa: FBT001 -- for speed
         """A run that is given messages and nothing else, and is kept nowhere: most are such."""
         return self.make(self._context(new_id(), None, SessionValues(), ()), AgentInput(messages, streaming), None, None, None)
 
@@ -148,7 +148,7 @@ class RunFactory:
             record.never_waits()
         run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
         if start and (loop := running_loop()) is not None:
-            system = self._system_on(loop)
+            system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
             if system.dispatcher.thread == get_ident():
                 run.start_here(system)
             else:

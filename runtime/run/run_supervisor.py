@@ -89,7 +89,7 @@ class RunSupervisor(Casting):
             return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
             return log.begun(self._open())
-        effects = self._transition(message)
+        effects = self._transition(message) if type(message) is not AgentEnded or self._cell.system.closing else self._ended(message)
         if effects.takes_time or log.unshown:
             return log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
@@ -100,8 +100,6 @@ class RunSupervisor(Casting):
         kind = type(message)
         if kind is Emitted:
             return self._emitted(message.invocation, message.event)
-        if kind is AgentEnded:
-            return self._ended(message)
         if kind is Cast:
             return self._cast(self.cast(message))
         if kind is EmittedNoWait:
