@@ -210,7 +210,8 @@ class ChatModelAgent(Agent):
             return ToolsetPlay(self, input, context, door)
         if door.run.override is not None:
             return React(*overridden(self, door.node, door.run.override), input, context, door)
-        return React(self, self.setup(door.node), input, context, door)
+        node = door.invocation.node
+        return React(self, node.kept or self.setup(node), input, context, door)
 
     def overridden_twin(self, model: ChatModel | str | None, tools: Mapping[str, Callable[..., object]], more: Iterable[Tool] = ()) -> Self:
         """A copy with another model, and with others in place of some tools, after more were added."""

@@ -315,6 +315,9 @@ class InnerActor(_Bare):
         self._cell = cell
         cell.actor = self
 
+    def on_ended(self) -> None:
+        """The very last, when the actor has ended. Not called on one whose restart has failed."""
+
 
 def construct(cell: Cell) -> Actor:
     """Make the instance for a cell."""

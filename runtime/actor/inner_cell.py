@@ -134,7 +134,7 @@ class InnerCell(LoopCell):
             self.closing = True
             box = self._box  # who makes one from now on finds that the actor has ended
         self.ending = ending
-        self.actor = None
+        actor, self.actor = self.actor, None
         left = [] if box is None else box.close()
         if system.extras:
             left += table.end(self)
@@ -150,5 +150,7 @@ class InnerCell(LoopCell):
         if left:
             self.resolve_left(left)
         told, self.ended, self.ref, self.args = self.ended, (), None, ()
+        if actor is not None:
+            actor.on_ended()  # type: ignore[attr-defined]  # an inner one
         for tell in told:
             tell(True)

@@ -253,7 +253,8 @@ def _end_simply(cell: Cell, *, hook: bool) -> bool:
         if cell.children:
             return False
         cell.closing = True  # from now on no other thread can add a child
-    cell.system.leaving(cell)
+    if cell.listed:
+        cell.system.leaving(cell)
     cell.end(_STOPPED)
     return True
 

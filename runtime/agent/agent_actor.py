@@ -43,6 +43,9 @@ class AgentActor(AgentDoor):
 
     __slots__ = ()
 
+    def on_ended(self) -> None:
+        self.invocation.on_actor_ended()
+
     async def on_receive(self, message: Any) -> None:
         """Perform: from the beginning, or from where the invocation stands."""
         del message
@@ -69,7 +72,8 @@ class AgentActor(AgentDoor):
                     tells_last = not hooked and invocation.assignment.parent is None
                     # Here, and not in a coroutine of its own: a frame less for each agent that waits.
                     while (event := await stream.next_event()) is not None:
-                        await self.emit(event, tells_last and stream.is_last)
+                        if self.noted(event) is None:
+                            await self.emit(event, tells_last and stream.is_last)
                         if stream.is_last or invocation.outcome is not None:
                             break
                 else:

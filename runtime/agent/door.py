@@ -13,7 +13,6 @@ from functools import partial
 from threading import get_ident
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
-from zlib import crc32
 
 from ..actor.actor import InnerActor
 from ..actor.direct import OVER, deliver, hand
@@ -23,7 +22,7 @@ from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
-from ..data.run_path import Path, names_of
+from ..data.run_path import Path
 from ..errors import ActorDeadError, CheckpointError, UsageError
 from .history import Lane
 from .hooks import call_hooks
@@ -124,17 +123,26 @@ class AgentDoor(InnerActor):
 
     # --- events ---
 
+    def noted(self, event: AgentEvent) -> AgentEvent | None:
+        """Have an event recorded and shown, if nothing has to be waited for. Returns None, having done nothing, if that is not so: then it is emitted."""
+        count = self._emitted + 1
+        if count % _STRETCH == 0 or self.system.closing or not self._supervisor.is_idle():
+            return None
+        shown = self._book.note(self.invocation, event)
+        if shown is not None:
+            self._emitted, self.last_cast = count, None
+        return shown
+
     async def emit(self, event: AgentEvent, is_last: bool = False) -> AgentEvent:  # noqa: FBT001, FBT002 -- for speed
         """Have an event recorded and shown, at once. The last one may have to wait for the report of the agent's end, which comes right behind it."""
-        can = self._supervisor.is_idle() and not self.system.closing
-        if not can or (shown := self._book.note(self.invocation, event)) is None:
-            shown = hand(self._supervisor, Emitted(self.invocation, event, is_last))
-            if type(shown) is CoroutineType:
-                shown = await shown
-            if shown is OVER:
-                self._stop_here()
-        self.last_cast = None
-        self._emitted += 1
+        if (noted := self.noted(event)) is not None:
+            return noted
+        shown = hand(self._supervisor, Emitted(self.invocation, event, is_last))
+        if type(shown) is CoroutineType:
+            shown = await shown
+        if shown is OVER:
+            self._stop_here()
+        self._emitted, self.last_cast = self._emitted + 1, None
         if self._emitted % _STRETCH == 0 and not is_last:
             await asyncio.sleep(0)
         stamped: AgentEvent = shown
@@ -185,27 +193,11 @@ class AgentDoor(InnerActor):
     async def cast(self, agent: Definition, input: AgentInput | None) -> Outcome:  # noqa: A002 -- the contract's
         """Let an agent play as a child of this one."""
         invocation = self.invocation
-        cast_key = self._cast_key_of(agent)
+        self._casts = {} if self._casts is None else self._casts
+        cast_key = invocation.cast_key_of(agent, self._casts, keeps=self.run.keeps)
         outcome = await self.cast_node(invocation.node.node_of(agent), invocation.run_path, invocation.lane, cast_key, input=input)
         invocation.broke = invocation.broke or outcome.broke
         return outcome
-
-    def _cast_key_of(self, agent: Definition) -> CastKey:
-        """The key of a cast: the agent, the state from which it is cast, and how often that was so before."""
-        invocation = self.invocation
-        state = f"{crc32(pack(invocation.state)):x}" if self.run.keeps and invocation.state else ""
-        name = f"cast:{getattr(agent, 'name', agent)}:{state}"
-        if self._casts is None:
-            self._casts = {}
-        count = self._casts[name] = self._casts.get(name, 0) + 1
-        cast_key = f"{name}:{count}"
-        assignments = invocation.assignments
-        if assignments and invocation.restored and cast_key not in assignments:
-            # The state may differ from that of the first time: a child that was at work continues all the same.
-            for known, assignment in assignments.items():
-                if not isinstance(assignment, Outcome) and assignment.future is None and names_of(assignment.names)[0] == getattr(agent, "name", None):
-                    return known
-        return cast_key
 
     async def cast_node(
         self,
@@ -288,10 +280,7 @@ class AgentDoor(InnerActor):
 
     def lanes(self, count: int) -> list[Lane]:
         """A lane for each child. A resumed agent finds the same ones."""
-        invocation = self.invocation
-        known = invocation.lanes or []
-        invocation.lanes = [*known, *(Lane(invocation.lane, f"{invocation.id}/{index}") for index in range(len(known), count))]
-        return invocation.lanes
+        return self.invocation.lanes_for(count)
 
     async def join(self) -> None:
         """Put the lanes of children that have ended behind this agent's own."""

@@ -16,8 +16,10 @@ from copy import deepcopy
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from zlib import crc32
 
 from ..actor.messages import Failed
+from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
 from ..data.interrupt import Address, AddressStep, Answer, InterruptContext, Pending
@@ -244,6 +246,26 @@ class Invocation:
                 name = names_of(self.names)[-1]
                 msg = f"agent {name!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
                 raise CheckpointError(msg, agent=name) from error
+
+    def lanes_for(self, count: int) -> list[Lane]:
+        """A lane for each child. One that is resumed finds the same ones."""
+        known = self.lanes or []
+        self.lanes = [*known, *(Lane(self.lane, f"{self.id}/{index}") for index in range(len(known), count))]
+        return self.lanes
+
+    def cast_key_of(self, agent: object, casts: dict[str, int], *, keeps: bool) -> CastKey:
+        """The key of a cast: the agent, the state from which it is cast, and how often that was so before, by `casts`."""
+        agent_name = getattr(agent, "name", None)
+        state = f"{crc32(pack(self.state)):x}" if keeps and self.state else ""
+        name = f"cast:{agent if agent_name is None else agent_name}:{state}"
+        count = casts[name] = casts.get(name, 0) + 1
+        cast_key = f"{name}:{count}"
+        if self.assignments and self.restored and cast_key not in self.assignments:
+            # The state may differ from that of the first time: a child that was at work continues all the same.
+            for known, assignment in self.assignments.items():
+                if not isinstance(assignment, Outcome) and assignment.future is None and names_of(assignment.names)[0] == agent_name:
+                    return known
+        return cast_key
 
     def going_on(self, node: Node, given: AgentInput) -> Following:
         """That agent takes over from it, and is given what this one was given, and all that was said since."""

@@ -120,7 +120,10 @@ class Casting(InnerActor):
         self.at_work += 1
         invocation.phase = _AT_WORK
         invocation.supervisor = own
-        cell.ended = (invocation.on_actor_ended,)
+        if invocation.node.agent.on_failure is None:
+            cell.args = ()  # it is not started again
+        else:
+            cell.ended = (invocation.on_actor_ended,)  # also when there is no instance of it
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Let a dormant agent continue."""

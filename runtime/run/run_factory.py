@@ -118,7 +118,13 @@ class RunFactory:
 
     def plain(self, messages: tuple[Message, ...], streaming: bool) -> Run:  # noqa: FBT001 -- for speed
         """A run that is given messages and nothing else, and is kept nowhere: most are such."""
-        return self.make(self._context(new_id(), None, SessionValues(), ()), AgentInput(messages, streaming), None, None, None)
+        settings = self.settings
+        record = RunRecord(self._context(new_id(), None, SessionValues(), ()), self.tree.name, settings.event_buffer)
+        if not settings.coalesce_deltas:
+            record.keep_apart()
+        run = Run(self, (EventLog(AgentInput(messages, streaming), record, None), None, None), _CANCELS)
+        self._start(run)
+        return run
 
     def make(
         self,
@@ -147,13 +153,19 @@ class RunFactory:
         if on_leave is _STAYS:
             record.never_waits()
         run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
-        if start and (loop := running_loop()) is not None:
-            system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
-            if system.dispatcher.thread == get_ident():
-                run.start_here(system)
-            else:
-                run.start()
+        if start:
+            self._start(run)
         return run
+
+    def _start(self, run: Run) -> None:
+        """Let it begin, if an event loop is running here."""
+        if (loop := running_loop()) is None:
+            return
+        system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
+        if system.dispatcher.thread == get_ident():
+            run.start_here(system)
+        else:
+            run.start()
 
     # --- where ---
 
@@ -195,6 +207,7 @@ class RunFactory:
     def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None) -> LoopCell:
         """Start a run, on the system's loop."""
         cell = system.spawn_inner(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening))
+        cell.args = ()  # it is not started again
         if opening is not None:
             send_now(cell, Open())
         return cell

@@ -70,12 +70,14 @@ class RunSupervisor(Casting):
         self._opening = opening
         self._pending_stop: PendingStop | None = None
         self._promise: Promise = _NO_PROMISE
-        cell.ended = (event_log.record.on_actor_ended,)  # however its end comes
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
         # In the supervisor's own context: the agents' are copies of it.
         cell.context.run(self._enter)
+
+    def on_ended(self) -> None:
+        self._record.on_actor_ended()
 
     # --- messages ---
 
