@@ -21,10 +21,7 @@ from .phase import OPEN, RUNNING, STOPPED
 from .steps import StepResult
 
 if TYPE_CHECKING:
-    from .actor import InnerActor
-    from .cell import Cell
     from .envelope import Envelope
-    from .host import Host
 
 __all__ = ["InnerCell"]
 
@@ -58,35 +55,33 @@ class _Play(Handling):
 class InnerCell(LoopCell):
     """One actor of this package, from its spawn to its end."""
 
-    __slots__ = ("_box",)
+    __slots__ = ("box",)
 
-    def __init__(self, system: Host, actor_class: type[InnerActor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> None:
-        LoopCell.__init__(self, system, actor_class, args, None, name, parent, None, None, False)
-        self._box: Mailbox | None = None
+    box: Mailbox | None  # set to None by whoever makes the cell: a constructor around that of all cells would take long
 
     @property
     def mailbox(self) -> Mailbox:  # type: ignore[override]  # an attribute of others
         """From any thread. It is made when the first one looks for it; that of an actor that has ended takes nothing."""
-        box = self._box
+        box = self.box
         return self._make_box() if box is None else box
 
     def _make_box(self) -> Mailbox:
         lock = self.system.lock
         with lock:
-            box = self._box
+            box = self.box
             if box is None:
                 box = Mailbox(None, lock)
                 if self.phase is STOPPED:
                     box.close()
-                self._box = box
+                self.box = box
             return box
 
     def is_idle(self) -> bool:
-        box = self._box
+        box = self.box
         return self.phase is OPEN and (box is None or box.is_idle)
 
     def is_busy(self) -> bool:
-        box = self._box
+        box = self.box
         return box is not None and len(box) > 0
 
     def begin(self) -> None:
@@ -132,7 +127,7 @@ class InnerCell(LoopCell):
         with system.lock:
             self.phase = STOPPED
             self.closing = True
-            box = self._box  # who makes one from now on finds that the actor has ended
+            box = self.box  # who makes one from now on finds that the actor has ended
         self.ending = ending
         actor, self.actor = self.actor, None
         left = [] if box is None else box.close()
@@ -151,6 +146,6 @@ class InnerCell(LoopCell):
             self.resolve_left(left)
         told, self.ended, self.ref, self.args = self.ended, (), None, ()
         if actor is not None:
-            actor.on_ended()  # type: ignore[attr-defined]  # an inner one
+            actor.on_ended()
         for tell in told:
             tell(True)

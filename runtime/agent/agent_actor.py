@@ -65,7 +65,7 @@ class AgentActor(AgentDoor):
                 given = read_window(invocation, agent, run, self.streaming)
                 if type(given) is not AgentInput:
                     given = await given  # type: ignore[misc]  # else it is awaitable
-                self.input = given  # type: ignore[assignment]
+                self.input = given
                 stream = _events_of(agent, self.input, context)
                 if isinstance(stream, TellsLast):
                     # Where others wait for its end, they must find what it has said recorded; and so must hooks.
@@ -91,7 +91,11 @@ class AgentActor(AgentDoor):
             await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         if run.watch is not None:
             run.watch.agent_ends(invocation, outcome)
-        reply = hand(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        supervisor = self._supervisor
+        if supervisor.is_idle() and not self.system.closing:
+            reply = supervisor.context.run(supervisor.actor.agent_ended, invocation, outcome, invocation.transfer)  # type: ignore[union-attr]  # a run's
+        else:
+            reply = hand(supervisor, AgentEnded(invocation, outcome, invocation.transfer))
         if type(reply) is CoroutineType:
             await reply
 

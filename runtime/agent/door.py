@@ -61,7 +61,8 @@ class AgentDoor(InnerActor):
     __slots__ = ("_at_once", "_book", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
 
     def __init__(self, cell: Cell, invocation: Invocation, run: RunContext, supervisor: LoopCell, book: Book, streaming: bool) -> None:  # noqa: FBT001
-        InnerActor.__init__(self, cell)
+        self._cell = cell
+        cell.actor = self
         invocation.cell = cell
         self.invocation = invocation
         self._supervisor = supervisor

@@ -196,7 +196,8 @@ class Invocation:
         self.messages: list[Message] = []  # its own, oldest first
         self.assignment = assignment
         assignment.holder = self
-        assignment.names = self.names = extended(assignment.names, node.name)
+        names = assignment.names
+        assignment.names = self.names = extended(names, node.name) if names else (node.name,)
 
     @classmethod
     def restore(

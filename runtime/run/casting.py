@@ -62,7 +62,8 @@ class Casting(InnerActor):
     __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
-        InnerActor.__init__(self, cell)
+        self._cell = cell
+        cell.actor = self
         self._log = event_log
         self._record = event_log.record
         self._max_transfers = max_transfers
@@ -89,6 +90,7 @@ class Casting(InnerActor):
 
     def open(self, root: Node) -> None:
         """Let the run begin, or continue."""
+        self._record.play()
         state = self._log
         if self._log.context.watch is not None:
             self._log.play()
@@ -97,7 +99,7 @@ class Casting(InnerActor):
             assert holder is not None
             self._wake(holder, root)
             return
-        first = self._first(root)
+        first = root if state.begins_with is None else self._first(root)
         assignment = state.root = Assignment(None, 0, Dialogue(state.input, True, True))
         self._play(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
 

@@ -168,17 +168,20 @@ class Run:
     def __await__(self) -> Generator[object, None, RunResult]:
         system = self._system or self._started()
         here = get_ident() == system.dispatcher.thread or self._record.result is not None
-        return (self._finished() if here else self._door().call(self._finished)).__await__()
+        return self._ends() if here else self._door().call(self._finished).__await__()
 
     async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
+        return await _End(self, leaving_cancels=leaving_cancels)
+
+    def _ends(self, *, leaving_cancels: bool = True) -> Generator[object, None, RunResult]:
         record = self._record
         if not self._iterated:
             record.discard()
         if record.result is None and record.problem is None:
             ended = record.end_of_it()
             try:
-                await ended
+                yield from ended
             except BaseException:
                 record.forget(ended)
                 if leaving_cancels and record.result is None:
@@ -319,6 +322,19 @@ class Run:
             request_stop(self._supervisor, self._record, CancelRun(f"{reason}; recover() continues the run", unfinished=True, begins_first=True))
         else:
             self._cancel_here(reason)
+
+
+class _End:
+    """To be awaited in a coroutine."""
+
+    __slots__ = ("_leaving_cancels", "_run")
+
+    def __init__(self, run: Run, *, leaving_cancels: bool) -> None:
+        self._run = run
+        self._leaving_cancels = leaving_cancels
+
+    def __await__(self) -> Generator[object, None, RunResult]:
+        return self._run._ends(leaving_cancels=self._leaving_cancels)
 
 
 class _OfResult:

@@ -159,7 +159,9 @@ class RunFactory:
 
     def _start(self, run: Run) -> None:
         """Let it begin, if an event loop is running here."""
-        if (loop := running_loop()) is None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
             return
         system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
         if system.dispatcher.thread == get_ident():

@@ -101,14 +101,18 @@ class RunRecord(EventStream):
             if self._events is None:
                 self._events = []
             self._events.append(event)
-        self.put(event)
+        if self._open:
+            self.put(event)
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
         if phase > self.phase:  # noqa: PLR1730 -- max() takes twice the time, for each of a run's phases
             self.phase = phase
-        if phase is _PLAYING:
-            self.has_begun = True
+
+    def play(self) -> None:
+        """Its agents begin to play."""
+        self.phase = max(self.phase, _PLAYING)
+        self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
         """The run cannot begin."""
@@ -125,7 +129,8 @@ class RunRecord(EventStream):
         """How the run has ended. The first outcome counts."""
         if self.outcome is None:
             self.outcome = outcome
-            self.unblock()
+            if self._open:
+                self.unblock()
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """The supervisor's actor calls this as the very last, when all under it have ended."""

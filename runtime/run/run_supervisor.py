@@ -91,9 +91,15 @@ class RunSupervisor(Casting):
             return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
             return log.begun(self._open())
-        effects = self._transition(message) if type(message) is not AgentEnded or self._cell.system.closing else self._ended(message)
-        if effects.takes_time or log.unshown:
-            return log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
+        return self._answer(self._transition(message))
+
+    def agent_ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
+        """The report of an agent that finds it idle: the same as by message."""
+        return self._answer(self._ended(invocation, outcome, transfer))
+
+    def _answer(self, effects: Effects) -> Any:
+        if effects.takes_time or self._log.unshown:
+            return self._log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
 
     def _transition(self, message: Any) -> Effects:
@@ -102,6 +108,8 @@ class RunSupervisor(Casting):
         kind = type(message)
         if kind is Emitted:
             return self._emitted(message.invocation, message.event)
+        if kind is AgentEnded:
+            return self._ended(message.invocation, message.outcome, message.transfer)
         if kind is Cast:
             return self._cast(self.cast(message))
         if kind is EmittedNoWait:
@@ -160,7 +168,7 @@ class RunSupervisor(Casting):
         try:
             followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
             if followed is None:
-                self._begin()
+                self.open(self._root)
             else:
                 record.follow_to(followed)
                 stop_actor(self._cell)
@@ -174,13 +182,9 @@ class RunSupervisor(Casting):
     def _enter(self) -> None:
         self._log.enter(self._cell.system)
         if self._opening is None:
-            self._begin()
+            self.open(self._root)
         else:
             self._record.advance(RunPhase.OPENING)
-
-    def _begin(self) -> None:
-        self._record.advance(_PLAYING)
-        self.open(self._root)
 
     # --- what agents report ---
 
@@ -219,8 +223,7 @@ class RunSupervisor(Casting):
         if persistence is not None and persistence.journal is not None:
             persistence.journal.joined(parent, lanes)
 
-    def _ended(self, ended: AgentEnded) -> Effects:
-        invocation, outcome = ended.invocation, ended.outcome
+    def _ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Effects:
         if outcome.kind == "cancelled" and outcome.error is None and not invocation.is_cancelled and self._record.phase < _ENDING:
             # Not by the run: by the agent's own code, or by the program, which ends the loop.
             error = self._log.attributed(asyncio.CancelledError("its task was cancelled, and not by the run"), invocation.node)
@@ -228,7 +231,7 @@ class RunSupervisor(Casting):
                 return self._give_up(error)  # nothing of that is kept: the run continues from its last record
             self._log.write(invocation, AgentEvent(error=error))
             outcome = Outcome("failed", error)
-        return self._cast(self.ended(invocation, outcome, ended.transfer))
+        return self._cast(self.ended(invocation, outcome, transfer))
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
@@ -272,7 +275,7 @@ class RunSupervisor(Casting):
         """The root's assignment is closed: the run has ended, or waits for an answer."""
         record = self._record
         waits = outcome.kind == "interrupted" and record.phase < _ENDING
-        record.advance(_ENDING)
+        record.phase = max(record.phase, _ENDING)
         if waits and self._log.persistence is not None:
             return SUSPEND
         if waits:

@@ -59,7 +59,7 @@ def check_takes(system: ActorSystem, actor_class: type, parent: Cell | None) -> 
 def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = False) -> Actor:
     """Make the instance, and put the actor into the tree. Returns the instance."""
     try:
-        actor = construct(cell)
+        actor = cell.actor_class(cell, *cell.args) if cell.actor_class._is_inner else construct(cell)
         attach(system, cell, parent, listed)
     except BaseException:
         system.on_loop(lifecycle.abandon, cell)

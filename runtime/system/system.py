@@ -305,14 +305,16 @@ class ActorSystem(Overview):
             check_takes(self, actor_class, None)
         if self.fault is not None:
             self.check()
-        cell = InnerCell(self, actor_class, args, None, None)
+        cell = InnerCell(self, actor_class, args, None, None, None, None, None, False)
+        cell.box = None
         put(self, cell, None)
         cell.begin()
         return cell
 
     def spawn_at_work(self, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
         """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
-        cell = InnerCell(self, actor_class, args, name, parent)
+        cell = InnerCell(self, actor_class, args, None, name, parent, None, None, False)
+        cell.box = None
         actor_class(cell, *args)
         attach(self, cell, parent)
         cell.begin_at_work(envelope)
