@@ -162,10 +162,12 @@ class Cell(ABC):
     def state(self) -> str:
         return self.phase.value
 
+    def queued(self) -> int:
+        return len(self.mailbox)
+
     @property
     def task_context(self) -> contextvars.Context:
-        """The context in which the tasks of this actor run."""
-        return self.context
+        return self.context  # in which the tasks of this actor run
 
     @abstractmethod
     def begin(self) -> None:
@@ -253,7 +255,7 @@ class Cell(ABC):
 
     def is_busy(self) -> bool:
         """Whether messages wait in the mailbox; for a thread actor, also whether the thread handles one."""
-        return len(self.mailbox) > 0
+        return self.queued() > 0
 
     def may_spawn(self) -> bool:
         return not self.closing and self.phase in (STARTING, OPEN, RUNNING)

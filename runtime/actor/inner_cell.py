@@ -80,9 +80,8 @@ class InnerCell(LoopCell):
         box = self.box
         return self.phase is OPEN and (box is None or box.is_idle)
 
-    def is_busy(self) -> bool:
-        box = self.box
-        return box is not None and len(box) > 0
+    def queued(self) -> int:
+        return 0 if self.box is None else len(self.box)
 
     def begin(self) -> None:
         """On the loop, where nothing can be put before this has returned."""
