@@ -44,7 +44,11 @@ class AgentActor(AgentDoor):
     __slots__ = ()
 
     def on_ended(self) -> None:
-        self.invocation.on_actor_ended()
+        invocation = self.invocation
+        if invocation.cell is None:
+            invocation.supervisor = None  # it has reported its end
+        else:
+            invocation.on_actor_ended()
 
     async def on_receive(self, message: Any) -> None:
         """Perform: from the beginning, or from where the invocation stands."""

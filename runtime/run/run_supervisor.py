@@ -73,8 +73,7 @@ class RunSupervisor(Casting):
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
-        # In the supervisor's own context: the agents' are copies of it.
-        cell.context.run(self._enter)
+        cell.context.run(self._enter)  # its own, of which the agents' are copies
 
     def on_ended(self) -> None:
         self._record.on_actor_ended()
@@ -95,7 +94,8 @@ class RunSupervisor(Casting):
 
     def agent_ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
         """The report of an agent that finds it idle: the same as by message."""
-        return self._answer(self._ended(invocation, outcome, transfer))
+        effects = self._ended(invocation, outcome, transfer)
+        return self._leave(effects) if effects is LEAVE and not self._log.unshown else self._answer(effects)
 
     def _answer(self, effects: Effects) -> Any:
         if effects.takes_time or self._log.unshown:
