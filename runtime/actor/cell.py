@@ -224,12 +224,14 @@ class Cell(ABC):
         if admission is not _QUEUED:
             self.admitted(admission)
 
-    def admitted(self, admission: Admission | Envelope) -> None:
-        """Act on the result of a put."""
+    def admitted(self, admission: Admission | Envelope | list[Envelope]) -> None:
+        """Act on the result of a put, or of what settles one."""
         if admission is _WAKE:
             self.wake()
         elif admission is _ATTEND:
             self.system.dispatcher.attend(self)
+        elif isinstance(admission, list):
+            refuse_all(self, admission, LEFT)
         elif isinstance(admission, Envelope):
             refuse(self, admission, DROPPED)
 
@@ -314,8 +316,7 @@ class Cell(ABC):
         """A callback for the seconds of each step of a coroutine. It warns if a step held the loop for too long."""
 
         def held(seconds: float) -> None:
-            monitor = self.system.monitor
-            if seconds > monitor.slow_after:
+            if seconds > (monitor := self.system.monitor).slow_after:
                 monitor.blocked_for(self.path, self.actor_class, handler, seconds)
 
         return held
@@ -379,8 +380,7 @@ class Cell(ABC):
         self.phase = STOPPED
         if isinstance(ending, Failed):
             forget_frames(ending.error)  # they hold the instance; the log has them
-        self.ending = ending
-        self.actor = None
+        self.ending, self.actor = ending, None
         system = self.system
         if not self.closing:
             system.leaving(self)

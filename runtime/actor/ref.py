@@ -103,13 +103,19 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         cell = self._cell
         if cell.system.fault is not None:
             cell.system.check()
-        envelope = Envelope(message)
+        mailbox = cell.mailbox
+        lane = mailbox.lane
+        if lane is not None:
+            lane.append(message)
+            if mailbox.lane is not lane:
+                cell.admitted(mailbox.settle(lane))
+            return
         try:
-            cell.post(envelope)
+            cell.admitted(mailbox.put_bare(message))
         except MailboxClosed:
-            raise refuse_late(cell, envelope) from None
+            raise refuse_late(cell, Envelope(message)) from None
         except Full:
-            self._wait_in_thread(envelope, None)
+            self._wait_in_thread(Envelope(message), None)
 
     async def send(self, message: object) -> None:
         """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
