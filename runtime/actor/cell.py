@@ -155,7 +155,8 @@ class Cell(ABC):
     def actor_urn(self) -> str:
         """pykka's universally unique name, made on first use."""
         if self.urn is None:
-            self.urn = uuid.uuid4().urn
+            with self.system.lock:  # two threads may be the first
+                self.urn = self.urn or uuid.uuid4().urn
         return self.urn
 
     @property
