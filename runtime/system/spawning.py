@@ -85,4 +85,4 @@ def _attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool) 
             parent.children[cell] = None
     if listed and parent is None:
         cell.listed = True
-        registry.add(cell.own_ref())
+        registry.add(cell)

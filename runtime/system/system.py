@@ -324,7 +324,7 @@ class ActorSystem(Overview):
         """Remove an actor that is about to stop from pykka's registry. From any thread."""
         if cell.listed:
             cell.listed = False
-            registry.discard(cell.own_ref())
+            registry.discard(cell)
 
     # --- draining ---
 
