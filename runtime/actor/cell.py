@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ..errors import forget_frames
 from . import lifecycle
 from .actor import construct
-from .envelope import Envelope, MailboxSettings, Notice
+from .envelope import Envelope, Notice
 from .extras import table, watching
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
@@ -86,24 +86,22 @@ class Cell(ABC):
         system: Host,
         actor_class: type[Actor],
         args: tuple[object, ...],
-        kwargs: dict[str, object],
-        *,
+        kwargs: dict[str, object] | None,
         name: str | None,
         parent: Cell | None,
         supervision: Supervision | None,
-        mailbox: MailboxSettings | None,
-        away: bool = False,
+        mailbox: Mailbox,
     ) -> None:
         self.system = system
         self.actor_class = actor_class
         self.args = args
-        self.kwargs = kwargs or None  # an empty dictionary for each actor would be 64 bytes
+        self.kwargs = kwargs  # None: an empty dictionary for each actor would be 64 bytes
         self.given_name = name
         self.serial = next(system.serials)
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = Mailbox(mailbox, system.lock, engaged=True, away=away)  # so that no put wakes it before it begins
+        self.mailbox = mailbox
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance

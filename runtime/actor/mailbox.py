@@ -71,7 +71,7 @@ class Mailbox:
 
     __slots__ = ("_away", "_bound", "_engaged", "_lock", "_state", "_taker", "_work", "control", "lane")
 
-    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, *, engaged: bool = False, away: bool = False) -> None:
+    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, engaged: bool = False, away: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
         # A lock may be shared by many mailboxes: it is held for a moment only, and nothing is called under it. It is reentrant because a
         # signal handler may put while its own thread is in the middle of a put.
         self._lock = threading.RLock() if lock is None else lock

@@ -28,38 +28,32 @@ class Refs:
     """
 
     def __init__(self, refs: Iterable[pykka.ActorRef[Any]] = ()) -> None:
-        self._keys: dict[object, None] = dict.fromkeys(map(_key, refs))
+        self.keys: dict[object, None] = dict.fromkeys(map(_key, refs))
 
     def append(self, ref: pykka.ActorRef[Any]) -> None:
-        self._keys[_key(ref)] = None
+        self.keys[_key(ref)] = None
 
     def remove(self, ref: pykka.ActorRef[Any]) -> None:
         try:
-            del self._keys[_key(ref)]
+            del self.keys[_key(ref)]
         except KeyError:
             msg = f"{ref} is not in the registry"
             raise ValueError(msg) from None
 
     def clear(self) -> None:
-        self._keys.clear()
-
-    def add_cell(self, cell: Cell) -> None:
-        self._keys[cell] = None
-
-    def discard_cell(self, cell: Cell) -> None:
-        self._keys.pop(cell, None)
+        self.keys.clear()
 
     def __contains__(self, ref: object) -> bool:
-        return _key(ref) in self._keys
+        return _key(ref) in self.keys
 
     def __iter__(self) -> Iterator[pykka.ActorRef[Any]]:
         return iter(self[:])
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     def __getitem__(self, index: Any) -> Any:
-        return [key.own_ref() if isinstance(key, Cell) else key for key in tuple(self._keys)][index]
+        return [key.own_ref() if isinstance(key, Cell) else key for key in tuple(self.keys)][index]
 
 
 def _key(ref: object) -> object:
@@ -75,11 +69,11 @@ def lock() -> threading.RLock:
 
 
 def add(cell: Cell) -> None:
-    pykka.ActorRegistry._actor_refs.add_cell(cell)  # type: ignore[attr-defined]  # it is ours: see below
+    pykka.ActorRegistry._actor_refs.keys[cell] = None  # type: ignore[attr-defined]  # it is ours: see below
 
 
 def discard(cell: Cell) -> None:
-    pykka.ActorRegistry._actor_refs.discard_cell(cell)  # type: ignore[attr-defined]
+    pykka.ActorRegistry._actor_refs.keys.pop(cell, None)  # type: ignore[attr-defined]
 
 
 def forget() -> None:
