@@ -132,12 +132,6 @@ class Actor(pykka.Actor):
         self._cell: Cell = cell
         cell.actor = self  # set this early so that the user's `__init__` can make a proxy to the actor itself
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_cell":
-            raise UsageError(_forgotten(type(self)), actor=None if _birth.cell is None else _birth.cell.path)
-        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-        raise AttributeError(msg, name=name, obj=self)
-
     @classmethod
     def start(cls, *args: object, **kwargs: object) -> ActorRef[Self]:
         """Spawn a root actor, as in pykka, in the current system: that of the running loop, of the enclosing `in_thread()` block, or the default one."""
@@ -322,6 +316,11 @@ def construct(cell: Cell) -> Actor:
     outer, _birth.cell = _birth.cell, cell
     try:
         actor = cell.actor_class(*cell.args, **(cell.kwargs or {}))
+    except AttributeError as error:
+        # Not by a `__getattr__`: with one, Python looks up each attribute of each actor in the slow way.
+        if error.name == "_cell" and _birth.cell is cell:
+            raise UsageError(_forgotten(cell.actor_class), actor=cell.path) from error
+        raise
     finally:
         unclaimed, _birth.cell = _birth.cell, outer
     if unclaimed is not None:

@@ -6,7 +6,7 @@ system's. It must never let a message in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..actor import lifecycle
 from ..actor.actor import Actor, Traits, construct
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .system import ActorSystem
 
 __all__ = ["attach", "check_spawn", "check_takes", "new_cell", "put"]
-
-_new: Final = object.__new__
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
@@ -76,9 +74,9 @@ def new_cell(
 ) -> LoopCell:
     """The cell of an actor on the event loop. It takes messages from the first one on, or `waits` until it is begun."""
     # To call a class is what these two steps are, and takes 0.1 µs longer.
-    mailbox = _new(Mailbox)
+    mailbox = object.__new__(Mailbox)
     mailbox.__init__(settings, system.lock, waits, away)  # type: ignore[misc]
-    cell = _new(LoopCell)
+    cell = object.__new__(LoopCell)
     cell.__init__(system, actor_class, args, kwargs or None, name, parent, supervision, mailbox)  # type: ignore[misc]
     if not waits:
         cell.phase = OPEN
