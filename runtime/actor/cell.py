@@ -175,8 +175,8 @@ class Cell(ABC):
         """Handle some messages, if there are any. Returns whether there may be more."""
 
     @abstractmethod
-    def handle(self, envelope: Envelope, started: float) -> float:
-        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
+    def reply_now(self, message: object) -> object:
+        """Handle a request at once, as it is idle. Returns the reply; or, if that is still to come or is an error, an envelope with a future of it."""
 
     @abstractmethod
     def go_on(self) -> None:

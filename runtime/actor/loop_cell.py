@@ -158,6 +158,7 @@ class LoopCell(Cell):
             self.handle(envelope, self.system.monitor.begin())
 
     def handle(self, envelope: Envelope, started: float) -> float:
+        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
         message = envelope.message
         monitor = self.system.monitor
         monitor.handled += 1
@@ -182,6 +183,33 @@ class LoopCell(Cell):
         if reply_to is not None:
             answer(reply_to, result)
         return ended
+
+    def reply_now(self, message: object) -> object:
+        system = self.system
+        monitor, special = system.monitor, SPECIAL.get(type(message))
+        monitor.handled += 1
+        started = monitor.begin()
+        try:
+            run = self.context.run
+            result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
+        except BaseException as error:  # noqa: BLE001 -- it goes to the asker, and perhaps to the supervisor
+            ended = perf_counter()
+            self._note(handler_name(message), ended - started)
+            system.dispatcher.spend(ended - started)
+            envelope = Envelope(message, system.loop.create_future())
+            self._failed(envelope, error)
+            return envelope
+        ended = perf_counter()
+        system.dispatcher.spend(ended - started)
+        if type(result) is CoroutineType:
+            envelope = Envelope(message, system.loop.create_future())
+            self.begin_handler(result, envelope)
+            return envelope
+        if ended - started > monitor.notable:
+            self._note(handler_name(message), ended - started)
+        if system.extras and is_stashed(self, envelope := Envelope(message, system.loop.create_future())):
+            return envelope
+        return result
 
     def _note(self, handler: str, seconds: float) -> None:
         """Record the time of a synchronous handler, which may have been remarkably long."""
