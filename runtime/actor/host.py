@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from ..clock import Clock
-    from .actor import Actor, InnerActor
+    from .actor import Actor
     from .cell import Cell
-    from .envelope import Envelope, MailboxSettings
+    from .envelope import MailboxSettings
     from .extras.table import Extras
     from .future import ActorFuture
-    from .inner_cell import InnerCell
     from .loop_cell import LoopCell
     from .ref import ActorRef
     from .report import ActorNode, DeadLetter, DrainReport, SystemStats
@@ -164,8 +163,6 @@ class Host(Protocol):
         mailbox: MailboxSettings | None,
     ) -> ActorRef[A]: ...
     def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell: ...
-    def spawn_inner(self, actor_class: type[InnerActor], args: tuple[object, ...]) -> InnerCell: ...
-    def spawn_at_work(self, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell: ...
     async def run_named(self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None) -> T: ...
     def make_future(self) -> ActorFuture[Any]: ...
     def check(self) -> None: ...

@@ -145,6 +145,6 @@ class InnerCell(LoopCell):
             self.resolve_left(left)
         told, self.ended, self.ref, self.args = self.ended, (), None, ()
         if actor is not None:
-            actor.on_ended()
+            actor.on_ended()  # type: ignore[attr-defined]  # an inner one
         for tell in told:
             tell(True)

@@ -25,6 +25,7 @@ from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
 from ..log import loggers
+from ..system.spawning import spawn_at_work
 from .event_log import EventLog
 from .phase import RunPhase
 
@@ -117,7 +118,7 @@ class Casting(InnerActor):
     def _play(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
         args = (invocation, event_log.context, own, event_log, event_log.input.streaming)
-        cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _BEGINS)
+        cell = spawn_at_work(own.system, AgentActor, args, invocation.node.name, own, _BEGINS)  # type: ignore[arg-type]  # its host is a system
         own.children[cell] = invocation  # type: ignore[index]  # it has one now
         self.at_work += 1
         invocation.phase = _AT_WORK

@@ -29,6 +29,7 @@ from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
 from ..system.loop_door import LoopDoor, running_loop
+from ..system.spawning import spawn_inner
 from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
@@ -208,7 +209,7 @@ class RunFactory:
 
     def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None) -> LoopCell:
         """Start a run, on the system's loop."""
-        cell = system.spawn_inner(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening))
+        cell = spawn_inner(system, RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening))
         cell.args = ()  # it is not started again
         if opening is not None:
             send_now(cell, Open())

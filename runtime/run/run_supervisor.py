@@ -94,8 +94,7 @@ class RunSupervisor(Casting):
 
     def agent_ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
         """The report of an agent that finds it idle: the same as by message."""
-        effects = self._ended(invocation, outcome, transfer)
-        return self._leave(effects) if effects is LEAVE and not self._log.unshown else self._answer(effects)
+        return self._answer(self._ended(invocation, outcome, transfer))
 
     def _answer(self, effects: Effects) -> Any:
         if effects.takes_time or self._log.unshown:
@@ -335,6 +334,7 @@ class RunSupervisor(Casting):
             return NOTHING
         if request.lost:
             return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
+        request = request if self._pending_stop is None else self._pending_stop.or_rather(request)
         if request.mode == "immediate" or not self.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor, InnerActor, start_loop
+from ..actor.actor import Actor, construct_simply, is_born_simply, start_loop
 from ..actor.cell import Cell
-from ..actor.envelope import Envelope, MailboxSettings
+from ..actor.envelope import MailboxSettings
 from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
 from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
-from ..actor.inner_cell import InnerCell
 from ..actor.loop_cell import LoopCell
+from ..actor.mailbox import Mailbox
 from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
@@ -40,7 +40,7 @@ from .names import Names
 from .options import SystemOptions, check_options
 from .overview import Overview
 from .shutdown import Shutdown
-from .spawning import attach, check_spawn, check_takes, put
+from .spawning import attach, check_spawn, check_takes, new_cell, put
 from .state import SystemState
 from .workers import Workers
 
@@ -109,7 +109,7 @@ class ActorSystem(Overview):
         self.dispatcher: Dispatcher
         self.clock: Clock
         self.fault: str | None = None  # why nothing can be sent, if the loop is closed or the process was forked
-        self._refuses = True  # whether a spawn has to check the state
+        self.refuses = True  # whether a spawn has to check the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads, stop_timeout)
@@ -166,7 +166,7 @@ class ActorSystem(Overview):
         self.clock = self._clock or LoopClock(loop)
         self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self.look_again)
         self.state = SystemState.RUNNING
-        self.closing = self._refuses = False
+        self.closing = self.refuses = False
 
     async def stop(self) -> None:
         """Stop everything, children before parents, as `async with` does on leaving."""
@@ -181,7 +181,7 @@ class ActorSystem(Overview):
         self._stopped = asyncio.Event()
         with self.lock:
             self.state = SystemState.STOPPING
-            self.closing = self._refuses = True  # from now on, no root is added
+            self.closing = self.refuses = True  # from now on, no root is added
         try:
             await self._shutdown.stop_all()
         finally:
@@ -276,48 +276,35 @@ class ActorSystem(Overview):
         mailbox: MailboxSettings | None,
     ) -> ActorRef[A]:
         """Spawn an actor under that parent; None is the system itself."""
-        if self._refuses:
+        if self.refuses:
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
         traits = check_spawn(actor_class, name, mailbox, supervision)
         box = self._mailbox if mailbox is None else mailbox
-        kind = ThreadCell if traits.owns_thread else LoopCell
-        cell = kind(self, actor_class, args, kwargs, name, parent, supervision, box)
+        if is_born_simply(actor_class):
+            simple = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box, waits=False)
+            construct_simply(simple)
+            ref = simple.own_ref()
+            attach(self, simple, parent, True)
+            return ref
+        if traits.owns_thread:
+            cell: Cell = ThreadCell(self, actor_class, args, kwargs or None, name, parent, supervision, Mailbox(box, self.lock, engaged=True))
+        else:
+            cell = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box)
         ref = cell.own_ref()
         start_loop(put(self, cell, parent, listed=True))  # and lets messages in
         return ref
 
     def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
         """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
-        if self._refuses:
+        if self.refuses:
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
-        cell = LoopCell(self, actor_class, args, None, name, parent, None, None)
+        cell = new_cell(self, actor_class, args, {}, name, parent)
         put(self, cell, parent)
         cell.begin()
-        return cell
-
-    def spawn_inner(self, actor_class: type[InnerActor], args: tuple[object, ...]) -> InnerCell:
-        """The same on the loop, for one whose mailbox is made when it is needed."""
-        if self._refuses:
-            check_takes(self, actor_class, None)
-        if self.fault is not None:
-            self.check()
-        cell = InnerCell(self, actor_class, args, None, None, None, None, None, False)
-        cell.box = None
-        put(self, cell, None)
-        cell.begin()
-        return cell
-
-    def spawn_at_work(self, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
-        """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
-        cell = InnerCell(self, actor_class, args, None, name, parent, None, None, False)
-        cell.box = None
-        actor_class(cell, *args)
-        attach(self, cell, parent)
-        cell.begin_at_work(envelope)
         return cell
 
     def ended(self, cell: Cell) -> None:
@@ -339,7 +326,7 @@ class ActorSystem(Overview):
         """Remove an actor that is about to stop from pykka's registry. From any thread."""
         if cell.listed:
             cell.listed = False
-            registry.discard(cell.own_ref())
+            registry.discard(cell)
 
     # --- draining ---
 
@@ -353,7 +340,7 @@ class ActorSystem(Overview):
             raise UsageError(msg)
         with self.lock:
             self.state = SystemState.DRAINING
-            self._refuses = True
+            self.refuses = True
         return await drain(self, timeout)
 
     def look_again(self) -> None:

@@ -11,6 +11,7 @@ from understudy.runtime import ActorDeadError, ActorSystem
 from understudy.runtime.actor.actor import InnerActor
 from understudy.runtime.actor.direct import hand, stop_actor
 from understudy.runtime.actor.envelope import Envelope
+from understudy.runtime.system.spawning import spawn_at_work, spawn_inner
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ class TellsItsEnd(Echo):
 def test_an_actor_that_is_only_sent_to_directly_has_no_mailbox(run):
     async def main():
         async with ActorSystem() as system:
-            cell = system.spawn_inner(Echo, ())
+            cell = spawn_inner(system, Echo, ())
             assert hand(cell, 1) == 1
             assert system.stats().actors == 1
             assert len(system.tree().children) == 1
@@ -63,7 +64,7 @@ def test_an_actor_that_is_only_sent_to_directly_has_no_mailbox(run):
 def test_who_asks_it_by_its_ref_gives_it_a_mailbox_and_is_answered(run):
     async def main():
         async with ActorSystem() as system:
-            cell = system.spawn_inner(Echo, ())
+            cell = spawn_inner(system, Echo, ())
             assert await cell.own_ref().ask(1, block=False) == 1
             assert cell.box is not None
             assert hand(cell, 2) == 2
@@ -80,7 +81,7 @@ def test_g01_messages_are_handled_in_the_order_sent_when_the_mailbox_comes_with_
                 def on_receive(self, message):
                     seen.append(message)
 
-            ref = system.spawn_inner(Notes, ()).own_ref()
+            ref = spawn_inner(system, Notes, ()).own_ref()
             for number in range(100):
                 ref.tell(number)
             await ref.request("last")
@@ -92,8 +93,8 @@ def test_g01_messages_are_handled_in_the_order_sent_when_the_mailbox_comes_with_
 def test_g02_what_is_put_while_it_is_at_work_is_answered_at_its_end(run):
     async def main():
         async with ActorSystem() as system:
-            parent, ends = system.spawn_inner(Echo, ()), asyncio.get_running_loop().create_future()
-            cell = system.spawn_at_work(Waits, (ends,), "waits", parent, Envelope("begin"))
+            parent, ends = spawn_inner(system, Echo, ()), asyncio.get_running_loop().create_future()
+            cell = spawn_at_work(system, Waits, (ends,), "waits", parent, Envelope("begin"))
             asking = asyncio.ensure_future(cell.own_ref().request("and this?"))
             await asyncio.sleep(0)
             ends.set_result(None)
@@ -106,7 +107,7 @@ def test_g02_what_is_put_while_it_is_at_work_is_answered_at_its_end(run):
 def test_g02_an_ask_of_one_that_has_ended_is_refused(run):
     async def main():
         async with ActorSystem() as system:
-            cell = system.spawn_inner(Echo, ())
+            cell = spawn_inner(system, Echo, ())
             ref = cell.own_ref()
             stop_actor(cell)
             assert not ref.is_alive()
@@ -121,7 +122,7 @@ def test_g02_asks_from_threads_that_race_its_end_are_all_answered(run):
     async def main():
         async with ActorSystem() as system:
             for _ in range(150):
-                cell, ready, answers = system.spawn_inner(Echo, ()), threading.Barrier(4), []
+                cell, ready, answers = spawn_inner(system, Echo, ()), threading.Barrier(4), []
                 ref = cell.own_ref()
 
                 def ask(ref=ref, ready=ready, answers=answers):
@@ -148,10 +149,10 @@ def test_g02_asks_from_threads_that_race_its_end_are_all_answered(run):
 def test_g02_asks_from_threads_that_race_the_end_of_its_handler_are_all_answered(run):
     async def main():
         async with ActorSystem() as system:
-            parent = system.spawn_inner(Echo, ())
+            parent = spawn_inner(system, Echo, ())
             for number in range(150):
                 ends, ready, answers = asyncio.get_running_loop().create_future(), threading.Barrier(4), []
-                ref = system.spawn_at_work(Waits, (ends,), f"waits-{number}", parent, Envelope("begin")).own_ref()
+                ref = spawn_at_work(system, Waits, (ends,), f"waits-{number}", parent, Envelope("begin")).own_ref()
                 await asyncio.sleep(0)
 
                 def ask(ref=ref, ready=ready, answers=answers):
@@ -176,8 +177,8 @@ def test_g02_asks_from_threads_that_race_the_end_of_its_handler_are_all_answered
 def test_g03_a_stop_overtakes_what_waits_for_one_that_is_at_work(run):
     async def main():
         async with ActorSystem() as system:
-            parent, ends = system.spawn_inner(Echo, ()), asyncio.get_running_loop().create_future()
-            ref = system.spawn_at_work(Waits, (ends,), "waits", parent, Envelope("begin")).own_ref()
+            parent, ends = spawn_inner(system, Echo, ()), asyncio.get_running_loop().create_future()
+            ref = spawn_at_work(system, Waits, (ends,), "waits", parent, Envelope("begin")).own_ref()
             await asyncio.sleep(0)
             asking = asyncio.ensure_future(ref.request("later"))
             await asyncio.sleep(0)
@@ -194,7 +195,7 @@ def test_a_stopped_one_tells_its_own_end_before_those_who_wait_for_it_hear_of_it
     async def main():
         async with ActorSystem() as system:
             told = []
-            cell = system.spawn_inner(TellsItsEnd, (told,))
+            cell = spawn_inner(system, TellsItsEnd, (told,))
             cell.when_ended(lambda _ended: told.append("heard"))
             stop_actor(cell)
             assert told == ["ended", "heard"]
