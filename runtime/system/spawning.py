@@ -109,7 +109,7 @@ def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tupl
 def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = False) -> Actor:
     """Make the instance, and put the actor into the tree. Returns the instance."""
     try:
-        actor = cell.actor_class(cell, *cell.args) if cell.actor_class._is_inner else construct(cell)
+        actor = construct(cell)
         attach(system, cell, parent, listed)
     except BaseException:
         system.on_loop(lifecycle.abandon, cell)
