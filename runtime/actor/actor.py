@@ -286,26 +286,8 @@ class Actor(pykka.Actor):
 Actor._set_traits()
 
 
-if TYPE_CHECKING:
-    _Bare = Actor
-else:
-
-    class _Bare:
-        """What a cell needs of its actor, and no more: where a class has `__getattr__`, each look at an attribute takes several times as long."""
-
-        __slots__ = ("_cell",)
-
-        _owns_thread = False
-        _set_traits = vars(Actor)["_set_traits"]
-        on_start, on_receive, on_stop, on_failure, on_child_failure = Actor.on_start, Actor.on_receive, Actor.on_stop, Actor.on_failure, Actor.on_child_failure
-        __str__ = Actor.__str__
-
-        def __init_subclass__(cls) -> None:
-            cls._set_traits()
-
-
-class InnerActor(_Bare):
-    """An actor of this package that lives for one run, whose `__init__` is given its cell: no user's detour, and none of what users call on themselves."""
+class InnerActor(Actor):
+    """An actor of this package that lives for one run, whose `__init__` is given its cell: so it comes without the detour that a user's needs."""
 
     __slots__ = ()
 

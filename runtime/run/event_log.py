@@ -140,13 +140,12 @@ class EventLog(RunState):
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
         """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
         record = self.record
-        stream = record
-        if record.phase >= _ENDING or self.waits or not stream.has_room_for_two or self.context.stopping is not None:
+        if record.phase >= _ENDING or self.waits or not record.has_room_for_two or self.context.stopping is not None:
             return False
         node = invocation.node
         if self.persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
-        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
+        if invocation.assignment.dialogue.shown and not record.join(invocation.id, delta):
             self.seq += 1
             record.show(stamp_delta(delta, node.name, invocation.run_path, self.seq, time(), self.context.run_id, invocation.id))
         return True

@@ -292,10 +292,11 @@ class Run:
 
     def _events(self) -> Events:
         door = self._door()
-        stream, result = self._record, self._record.result
-        if result is not None and self._iterated and (stream.was_read or stream.is_discarded):
+        record = self._record
+        result = record.result
+        if result is not None and self._iterated and (record.was_read or record.is_discarded):
             return Events(self._record, door, self._abandon, result.events)  # once more, but for the pieces of messages
-        if stream.is_discarded:
+        if record.is_discarded:
             msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
             raise UsageError(msg, run=self.id)
         self._iterated = True
