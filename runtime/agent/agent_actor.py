@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any, ClassVar
 
-from ..actor.direct import OVER, deliver, hand
+from ..actor.direct import OVER, deliver, going_on, hand
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
@@ -95,13 +95,17 @@ class AgentActor(AgentDoor):
             await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         if run.watch is not None:
             run.watch.agent_ends(invocation, outcome)
-        supervisor = self._supervisor
-        if supervisor.is_idle() and not self.system.closing:
-            reply = supervisor.context.run(supervisor.actor.agent_ended, invocation, outcome, invocation.transfer)  # type: ignore[union-attr]  # a run's
-        else:
-            reply = hand(supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        reply = self._report(outcome)
         if type(reply) is CoroutineType:
             await reply
+
+    def _report(self, outcome: Outcome) -> Any:
+        """Report the end. Returns a coroutine of the reply, if that takes time."""
+        invocation, supervisor = self.invocation, self._supervisor
+        if self.system.closing or not supervisor.is_idle():
+            return hand(supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        reply = supervisor.context.run(supervisor.actor.agent_ended, invocation, outcome, invocation.transfer)  # type: ignore[union-attr]  # a run's
+        return going_on(supervisor, reply, AgentEnded(invocation, outcome, invocation.transfer)) if type(reply) is CoroutineType else reply
 
     async def _play(self, agent: Definition, stream: Any) -> None:
         """Take the events of a user's agent."""

@@ -68,12 +68,12 @@ class Place(NamedTuple):
 class LoopSampler:
     """Looks at one thread, as long as it is told now and then that something is at work there."""
 
-    __slots__ = ("_ident", "_is_wanted", "_seconds", "_wake", "is_there", "last")
+    __slots__ = ("_ident", "_is_there", "_is_wanted", "_seconds", "_wake", "last")
 
     def __init__(self, slow_after: float) -> None:
         self._seconds = min(slow_after / 2, _LONGEST)
         self._ident = 0
-        self.is_there = False  # whether the thread was started, and has not ended
+        self._is_there = False  # whether the thread was started, and has not ended
         self._is_wanted = False
         self._wake = threading.Event()  # set when it is to end at once
         self.last: Place | None = None
@@ -81,19 +81,20 @@ class LoopSampler:
     def at_work(self) -> None:
         """Something begins on the loop. In its thread, a few times a second."""
         self._is_wanted = True
-        if not self.is_there and self._seconds > 0:
+        if not self._is_there and self._seconds > 0:
             self._ident = threading.get_ident()
             self._wake = threading.Event()
-            self.is_there = True
+            self._is_there = True
             try:
                 _thread.start_new_thread(self._look_on, (self._wake,))
             except RuntimeError:
-                self.is_there = False  # the interpreter is ending, or there can be no more threads: then nothing is seen
+                self._is_there = False  # the interpreter is ending, or there can be no more threads: then nothing is seen
 
     def stop(self) -> None:
         """End the thread. It does so at once, and is not waited for."""
-        self._wake.set()
-        self.is_there = False
+        if self._is_there:
+            self._wake.set()
+            self._is_there = False
 
     def seen_since(self, started: float) -> Place | None:
         """Where the thread was last, if that was after that time."""
@@ -112,7 +113,7 @@ class LoopSampler:
             if place is not None:
                 self.last, idle = place, 0
         if not wake.is_set():
-            self.is_there = False
+            self._is_there = False
 
 
 def _scratch() -> IO[bytes]:

@@ -83,8 +83,7 @@ class Monitor:
 
     def rest(self) -> None:
         """Nothing is at work any more, and nothing will be for long."""
-        if self._meter.sampler.is_there:
-            self._meter.sampler.stop()
+        self._meter.sampler.stop()
 
     def count_handled(self) -> None:
         """Count a message that a thread actor has handled, in its thread."""
