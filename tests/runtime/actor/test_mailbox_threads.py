@@ -199,6 +199,7 @@ def play(settings: MailboxSettings | None, consumer: str, way: str, seed: int) -
     return played
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["close_work", "close", "seal", "put_last", "put_control"])
 @pytest.mark.parametrize("consumer", ["blocks", "is woken"])
 @pytest.mark.parametrize("settings", [None, *(MailboxSettings(2, overflow) for overflow in ("reject", "drop_oldest", "block"))], ids=str)
