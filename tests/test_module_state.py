@@ -31,7 +31,7 @@ STATE = {
     "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
     "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
     "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},
-    "runtime.actor.actor": {"_birth": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
+    "runtime.actor.actor": {"_of_thread": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
     "runtime.actor.current": {
         "_lock": "guards the names below",
         "_making_default": "guards the making of the default system",
