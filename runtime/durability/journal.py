@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..data.outcome import Outcome
     from ..data.run_path import Path
 
-__all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay"]
+__all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay", "value_of"]
 
 _PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
@@ -239,6 +239,11 @@ def kept_value(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     return _Packed(pack(value))
+
+
+def value_of(kept: Any) -> Any:
+    """The value again, which nothing else has, from what `kept_value` has made of it."""
+    return unpack(kept) if type(kept) is _Packed else kept
 
 
 def _packed(changes: list[list[Any]]) -> bytes:
