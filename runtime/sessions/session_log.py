@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from ..agent.history import OpenCalls
 from ..agent.invocation import Assignment, walk
+from ..codec.kept_values import kept_value, value_of
 from ..codec.packing import pack, unpack
 from ..data.chat import Message, new_id
 from ..durability.image import checked_message
-from ..durability.journal import kept_value, value_of
 from ..errors import CheckpointError
 
 __all__ = ["SessionLog", "SessionRecord", "note_record", "turn_record", "waiting_calls"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..agent.history import complete_calls
 from ..agent.run_messages import LOST, CancelRun
+from ..codec.kept_values import kept_value
 from ..data.agent_input import AgentInput
 from ..data.run_path import names_of
-from ..durability.journal import kept_value
 from ..durability.lease import Lease
 from ..durability.leases import Busy, SystemLeases, leases_of
 from ..durability.store_access import StoreAccess
