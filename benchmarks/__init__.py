@@ -4,7 +4,6 @@
     of_NAME/          the parts of that benchmark
     contenders/       what is measured: a file for each library, used as its own documentation has it
     lab/              stopwatch, processes, statistics, tables, plots: serves any benchmark, and must never know of agents or actors
-    reply_server.py, http_turn.py    one model turn over HTTP, for `agents`
     results/          what a run writes
 
 Modules import each other by their whole name (`from benchmarks.lab.measure import ...`), because a benchmark may bear the name of a library. A benchmark must

@@ -28,7 +28,6 @@ try:
 
     from benchmarks import contenders
     from benchmarks.contenders.agents_base import KEYS, REFERENCE, AgentContender, load_contender
-    from benchmarks.http_turn import measure_http
     from benchmarks.lab.catalogue import RESULTS
     from benchmarks.lab.machine import describe, placements
     from benchmarks.lab.measure import Entry, interleave, stamp_cost
@@ -150,12 +149,6 @@ def run_processes(options: argparse.Namespace, figures: Figures, fields: Sequenc
         progress.update(task, description="imports")
         wanted = {key: module for key, module in PEERS_MODULES.items() if key in {one.key for one in fields} or key not in KEYS}
         figures.imports += measure_imports(wanted, times=sizes["imports"][0])
-    if "http" in options.what:
-        progress.update(task, description="turns over HTTP")
-        try:
-            figures.http = measure_http(sizes["http"][0])
-        except ModuleNotFoundError as error:
-            progress.console.print(f"[yellow]There are no turns over HTTP: {error}.")
     progress.update(task, description="processes", total=1, completed=1)
 
 
@@ -225,7 +218,6 @@ def main() -> None:
             "definitions": [asdict(one) for one in figures.definitions],
             "sessions": [asdict(one) for one in figures.sessions],
             "imports": [asdict(one) for one in figures.imports],
-            "http": None if figures.http is None else {**asdict(figures.http), "share": figures.http.share, "share_by_cpu": figures.http.share_by_cpu},
             "budgets": [asdict(budget) for budget in budgets],
         },
     )

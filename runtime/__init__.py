@@ -6,6 +6,7 @@ What users import by topic is a plain module, machinery is in a room. Each row i
     log, backoff                        the loggers of the rooms; delays between tries
     environment                         the variables, with those of a `.env` file
     option_names                        which option is meant where one is misspelt
+    listening                           the socket at which the library serves something itself
     maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
     tracing                             spans, if the program traces
     data                                what is said and shown: plain frozen values

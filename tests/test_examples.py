@@ -389,6 +389,7 @@ async def played_with_a_key(folder):
         return process.returncode, out.decode(), err.decode(), server.seen
 
 
+@pytest.mark.slow
 def test_the_examples_run_with_a_key(run, tmp_path):
     code, out, err, seen = run(played_with_a_key(tmp_path))
     assert code == 0, err

@@ -26,6 +26,7 @@ def test_the_programs_of_each_page_run_and_print_what_it_says(part, tmp_path):
     pages.check_programs(pages.PAGES[part::PARTS], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(pages.PATIENCE + 10)
 def test_the_programs_with_a_key_ask_the_model(tmp_path, run):
     async def main():

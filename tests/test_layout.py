@@ -22,7 +22,7 @@ ROOMS = ("actors", "runtime")
 # plain modules at the top of its package; `runtime/` as a whole is below `actors/`.
 ORDER = {
     "runtime": {
-        "(floor)": ("errors", "clock", "log", "backoff", "environment", "maybe_await", "option_names", "quick_init", "tracing"),
+        "(floor)": ("errors", "clock", "log", "backoff", "environment", "listening", "maybe_await", "option_names", "quick_init", "tracing"),
         "data": (),
         "models": (),
         "telemetry": (),

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.contenders.agents_base import REFERENCE
-from benchmarks.http_turn import HttpTurn
 from benchmarks.lab.measure import Series
 from benchmarks.lab.report import Measure, amount, duration
 from benchmarks.of_agents.budgets import Figures
@@ -57,26 +56,7 @@ def process_tables(figures: Figures, titles: Mapping[str, str]) -> list[Table]:
             times = (duration(imported.seconds), duration(imported.slowest), duration(imported.cpu_seconds))
             table.add_row(_name(imported.contender, imported.module), *times, ", ".join(imported.brings) or "-")
         tables.append(table)
-    if figures.http is not None:
-        tables.append(_http_table(figures.http))
     return tables
-
-
-def _http_table(http: HttpTurn) -> Table:
-    title = f"One model turn over HTTP to a local server, {http.requests:,} requests of each, taking turns"
-    table = _table(title, ("what", "p50", "p99", "CPU (median)"), left=1)
-    rows = (
-        ("the openai client", http.client, http.client_p99, http.client_cpu),
-        ("OpenAIChatModel", http.model, http.model_p99, http.model_cpu),
-        ("Runner, ChatModelAgent, OpenAIChatModel", http.runner, http.runner_p99, http.runner_cpu),
-    )
-    for what, p50, p99, cpu in rows:
-        table.add_row(what, duration(p50), duration(p99), duration(cpu))
-    table.caption = Text(
-        f"The framework takes {duration(http.beyond)} (median of neighbours): {http.share:.1%} of the client's time, {http.share_by_cpu:.1%} by CPU."
-    )
-    table.caption_justify = "left"
-    return table
 
 
 def _table(title: str, columns: Sequence[str], *, left: int) -> Table:

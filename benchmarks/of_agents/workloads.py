@@ -38,7 +38,7 @@ WAITS: Final = (
 )
 
 # In processes of their own.
-IN_PROCESSES: Final = ("definitions", "sessions", "imports", "http")
+IN_PROCESSES: Final = ("definitions", "sessions", "imports")
 
 FULL: Final[Mapping[str, Load]] = {
     "define_shared": Load(1000),
@@ -84,8 +84,8 @@ QUICK: Final[Mapping[str, Load]] = {
 }
 
 # The sizes and repetitions of the measurements in processes of their own.
-SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,), "http": (400,)}
-SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (1,), "http": (20,)}
+SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,)}
+SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (1,)}
 
 # The module that is imported, by contender; the last two are heavy libraries, for comparison.
 PEERS_MODULES: Final[Mapping[str, str]] = {

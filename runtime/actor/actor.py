@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .host import Host
     from .ref import ActorRef, StoppedEvent
 
-__all__ = ["Actor", "InnerActor", "ThreadActor", "construct", "start_loop"]
+__all__ = ["Actor", "InnerActor", "ThreadActor", "construct", "construct_simply", "is_born_simply", "start_loop"]
 
 A = TypeVar("A", bound="Actor")
 P = ParamSpec("P")
@@ -48,6 +48,7 @@ class Traits(NamedTuple):
     has_on_failure: bool
     decides: bool  # overrides `on_child_failure`
     owns_thread: bool
+    is_born_simply: bool  # no code of the user's runs until the first message, unless it has an `__init__` of its own
     task_name: str
 
 
@@ -113,6 +114,11 @@ class Actor(pykka.Actor):
             has_on_failure=cls.on_failure is not Actor.on_failure,
             decides=cls.on_child_failure is not Actor.on_child_failure,
             owns_thread=cls._owns_thread,
+            is_born_simply=not cls._owns_thread
+            and cls.__new__ is object.__new__
+            and type(cls) is type(Actor)
+            and cls.on_start is Actor.on_start
+            and cls._start_actor_loop is Actor._start_actor_loop,
             task_name=cls.__qualname__,
         )
 
@@ -125,12 +131,6 @@ class Actor(pykka.Actor):
             raise UsageError(msg)
         self._cell: Cell = cell
         cell.actor = self  # set this early so that the user's `__init__` can make a proxy to the actor itself
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_cell":
-            raise UsageError(_forgotten(type(self)), actor=None if _birth.cell is None else _birth.cell.path)
-        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-        raise AttributeError(msg, name=name, obj=self)
 
     @classmethod
     def start(cls, *args: object, **kwargs: object) -> ActorRef[Self]:
@@ -298,6 +298,17 @@ class InnerActor(Actor):
         cell.actor = self
 
 
+def is_born_simply(cls: type[Actor]) -> bool:
+    """Whether no code of the user's runs before the first message."""
+    return cls.__init__ is Actor.__init__ and cls.__actor_traits__.is_born_simply
+
+
+def construct_simply(cell: Cell) -> None:
+    """Make the instance for a cell of such a class: what `construct` does, in a third of the time."""
+    cell.actor = actor = object.__new__(cell.actor_class)
+    actor._cell = cell
+
+
 def construct(cell: Cell) -> Actor:
     """Make the instance for a cell."""
     if cell.actor_class._is_inner:
@@ -305,6 +316,11 @@ def construct(cell: Cell) -> Actor:
     outer, _birth.cell = _birth.cell, cell
     try:
         actor = cell.actor_class(*cell.args, **(cell.kwargs or {}))
+    except AttributeError as error:
+        # Not by a `__getattr__`: with one, Python looks up each attribute of each actor in the slow way.
+        if error.name == "_cell" and _birth.cell is cell:
+            raise UsageError(_forgotten(cell.actor_class), actor=cell.path) from error
+        raise
     finally:
         unclaimed, _birth.cell = _birth.cell, outer
     if unclaimed is not None:

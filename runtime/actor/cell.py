@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ..errors import forget_frames
 from . import lifecycle
 from .actor import construct
-from .envelope import Envelope, MailboxSettings, Notice
+from .envelope import Envelope, Notice
 from .extras import table, watching
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
@@ -86,24 +86,22 @@ class Cell(ABC):
         system: Host,
         actor_class: type[Actor],
         args: tuple[object, ...],
-        kwargs: dict[str, object],
-        *,
+        kwargs: dict[str, object] | None,
         name: str | None,
         parent: Cell | None,
         supervision: Supervision | None,
-        mailbox: MailboxSettings | None,
-        away: bool = False,
+        mailbox: Mailbox,
     ) -> None:
         self.system = system
         self.actor_class = actor_class
         self.args = args
-        self.kwargs = kwargs or None  # an empty dictionary for each actor would be 64 bytes
+        self.kwargs = kwargs  # None: an empty dictionary for each actor would be 64 bytes
         self.given_name = name
         self.serial = next(system.serials)
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = Mailbox(mailbox, system.lock, engaged=True, away=away)  # so that no put wakes it before it begins
+        self.mailbox = mailbox
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance
@@ -155,7 +153,8 @@ class Cell(ABC):
     def actor_urn(self) -> str:
         """pykka's universally unique name, made on first use."""
         if self.urn is None:
-            self.urn = uuid.uuid4().urn
+            with self.system.lock:  # two threads may be the first
+                self.urn = self.urn or uuid.uuid4().urn
         return self.urn
 
     @property
@@ -176,8 +175,8 @@ class Cell(ABC):
         """Handle some messages, if there are any. Returns whether there may be more."""
 
     @abstractmethod
-    def handle(self, envelope: Envelope, started: float) -> float:
-        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
+    def reply_now(self, message: object) -> object:
+        """Handle a request at once, as it is idle. Returns the reply; or, if that is still to come or is an error, an envelope with a future of it."""
 
     @abstractmethod
     def go_on(self) -> None:
@@ -224,12 +223,14 @@ class Cell(ABC):
         if admission is not _QUEUED:
             self.admitted(admission)
 
-    def admitted(self, admission: Admission | Envelope) -> None:
-        """Act on the result of a put."""
+    def admitted(self, admission: Admission | Envelope | list[Envelope]) -> None:
+        """Act on the result of a put, or of what settles one."""
         if admission is _WAKE:
             self.wake()
         elif admission is _ATTEND:
             self.system.dispatcher.attend(self)
+        elif isinstance(admission, list):
+            refuse_all(self, admission, LEFT)
         elif isinstance(admission, Envelope):
             refuse(self, admission, DROPPED)
 
@@ -314,8 +315,7 @@ class Cell(ABC):
         """A callback for the seconds of each step of a coroutine. It warns if a step held the loop for too long."""
 
         def held(seconds: float) -> None:
-            monitor = self.system.monitor
-            if seconds > monitor.slow_after:
+            if seconds > (monitor := self.system.monitor).slow_after:
                 monitor.blocked_for(self.path, self.actor_class, handler, seconds)
 
         return held
@@ -379,8 +379,7 @@ class Cell(ABC):
         self.phase = STOPPED
         if isinstance(ending, Failed):
             forget_frames(ending.error)  # they hold the instance; the log has them
-        self.ending = ending
-        self.actor = None
+        self.ending, self.actor = ending, None
         system = self.system
         if not self.closing:
             system.leaving(self)

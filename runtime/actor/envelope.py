@@ -1,17 +1,19 @@
 """The contents and the settings of a mailbox, as plain data.
 
-Owns: envelopes, the ticket of a sender that waits for room, and `MailboxSettings`. It must never know the mailbox or the actor.
+Owns: envelopes, the ticket of a sender that waits for room, `MailboxSettings`, and what only a bounded mailbox has. It must never know the mailbox itself, nor
+the actor.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import UsageError
 
-__all__ = ["Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned"]
+__all__ = ["Bound", "Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned"]
 
 Overflow = Literal["reject", "drop_oldest", "block"]
 
@@ -73,3 +75,15 @@ class QueueTicket:
         self.envelope = envelope
         self.notify = notify
         self.admitted = False
+
+
+class Bound:
+    """The part that only a bounded mailbox has, so that the others stay small."""
+
+    __slots__ = ("capacity", "notices", "overflow", "waiting")
+
+    def __init__(self, capacity: int, overflow: Overflow) -> None:
+        self.capacity = capacity
+        self.overflow = overflow
+        self.notices = 0  # how many of the envelopes in the work lane are notices
+        self.waiting: deque[QueueTicket] = deque()  # empty whenever there is room

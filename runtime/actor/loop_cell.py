@@ -14,7 +14,7 @@ from typing import Final
 
 from . import lifecycle
 from .cell import Cell
-from .envelope import Envelope
+from .envelope import Envelope, Notice, Returned
 from .extras.table import is_stashed
 from .extras.timers import Tick
 from .messages import ChildFailed, Control, Stopped
@@ -30,6 +30,9 @@ _STOPPED: Final = Stopped()
 
 # So many messages one actor may handle before the next one has its turn.
 _BATCH = 16
+
+# What is not a message as it was told, or is not for `on_receive`.
+_NOT_BARE: Final = frozenset((Envelope, Notice, Returned, Tick, *SPECIAL))
 
 
 class _Handling(Steps):
@@ -89,19 +92,64 @@ class LoopCell(Cell):
         if self.phase is not OPEN and not (self.phase is STARTING and self.task is None and lifecycle.start(self)):
             self.attend()
             return False
-        take = self.mailbox.take
-        now = self.system.monitor.begin()
-        for _ in range(_BATCH):
-            envelope = take()
+        left = _BATCH
+        while self.phase is OPEN:
+            left, envelope, outcome = self.context.run(self._receive, left)
             if envelope is None:
-                return False
-            if type(envelope) is Envelope:
-                now = self.handle(envelope, now)
-            else:
+                return left == 0 and self.phase is OPEN
+            if outcome is None:
+                left -= 1
                 self._notice(envelope)
+            elif isinstance(outcome, BaseException):
+                self._failed(envelope, outcome)
+            else:
+                self.begin_handler(outcome, envelope)
+            del outcome  # the frames of an exception know this one, which called them: it must not know the exception
+        return False
+
+    def _receive(self, left: int) -> tuple[int, Envelope | None, Coroutine[object, None, object] | BaseException | None]:
+        """Handle so many messages, in the actor's context, which is entered once for all of them.
+
+        Returns how many more there may be. What is not done in that context comes back: an envelope that is not for `on_receive`, or one with the coroutine
+        or the exception that has come of it.
+        """
+        mailbox, system, actor = self.mailbox, self.system, self.actor
+        monitor = system.monitor
+        started = monitor.begin()
+        for still in range(left - 1, -1, -1):
+            lane = mailbox.lane
+            if lane and mailbox.control is None:
+                message = lane.popleft()
+            else:
+                message = mailbox.take()
+                if message is None:
+                    return still + 1, None, None
+            envelope = None
+            kind = type(message)
+            if kind in _NOT_BARE:
+                if kind is not Envelope or type(message.message) in SPECIAL:
+                    return still + 1, message if issubclass(kind, Envelope) else Envelope(message), None
+                envelope = message
+                message = envelope.message
+            monitor.handled += 1
+            try:
+                result = actor.on_receive(message)  # type: ignore[union-attr]  # it is open, so there is one
+            except BaseException as error:  # noqa: BLE001 -- it goes to the asker or to the supervisor
+                self._note(handler_name(message), perf_counter() - started)
+                return still, envelope or Envelope(message), error
+            if type(result) is CoroutineType:
+                return still, envelope or Envelope(message), result
+            ended = perf_counter()
+            if ended - started > monitor.notable:
+                self._note(handler_name(message), ended - started)
+            started = ended
+            if system.extras and is_stashed(self, envelope or Envelope(message)):
+                pass
+            elif envelope is not None and envelope.reply_to is not None:
+                answer(envelope.reply_to, result)
             if self.phase is not OPEN:
-                return False
-        return True
+                return still, None, None
+        return 0, None, None
 
     def _notice(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, Control):
@@ -110,6 +158,7 @@ class LoopCell(Cell):
             self.handle(envelope, self.system.monitor.begin())
 
     def handle(self, envelope: Envelope, started: float) -> float:
+        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
         message = envelope.message
         monitor = self.system.monitor
         monitor.handled += 1
@@ -134,6 +183,33 @@ class LoopCell(Cell):
         if reply_to is not None:
             answer(reply_to, result)
         return ended
+
+    def reply_now(self, message: object) -> object:
+        system = self.system
+        monitor, special = system.monitor, SPECIAL.get(type(message))
+        monitor.handled += 1
+        started = monitor.begin()
+        try:
+            run = self.context.run
+            result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
+        except BaseException as error:  # noqa: BLE001 -- it goes to the asker, and perhaps to the supervisor
+            ended = perf_counter()
+            self._note(handler_name(message), ended - started)
+            system.dispatcher.spend(ended - started)
+            envelope = Envelope(message, system.loop.create_future())
+            self._failed(envelope, error)
+            return envelope
+        ended = perf_counter()
+        system.dispatcher.spend(ended - started)
+        if type(result) is CoroutineType:
+            envelope = Envelope(message, system.loop.create_future())
+            self.begin_handler(result, envelope)
+            return envelope
+        if ended - started > monitor.notable:
+            self._note(handler_name(message), ended - started)
+        if system.extras and is_stashed(self, envelope := Envelope(message, system.loop.create_future())):
+            return envelope
+        return result
 
     def _note(self, handler: str, seconds: float) -> None:
         """Record the time of a synchronous handler, which may have been remarkably long."""

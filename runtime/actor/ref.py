@@ -103,13 +103,19 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         cell = self._cell
         if cell.system.fault is not None:
             cell.system.check()
-        envelope = Envelope(message)
+        mailbox = cell.mailbox
+        lane = mailbox.lane
+        if lane is not None:
+            lane.append(message)
+            if mailbox.lane is not lane:
+                cell.admitted(mailbox.settle(lane))
+            return
         try:
-            cell.post(envelope)
+            cell.admitted(mailbox.put_bare(message))
         except MailboxClosed:
-            raise refuse_late(cell, envelope) from None
+            raise refuse_late(cell, Envelope(message)) from None
         except Full:
-            self._wait_in_thread(envelope, None)
+            self._wait_in_thread(Envelope(message), None)
 
     async def send(self, message: object) -> None:
         """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
@@ -182,14 +188,16 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         if cell.task is not None and cell.task is asyncio.current_task():
             msg = f"{cell.path} asks itself while it handles a message: it would wait for ever. Call the method, or tell() itself."
             raise UsageError(msg, actor=cell.path, message=message)
-        future: asyncio.Future[object] = system.loop.create_future()
-        envelope = Envelope(message, future)
         if system.dispatcher.credit > 0 and cell.is_idle():
             # The receiver is idle, so it handles the message right here: this saves two turns of the loop, four fifths of the time of a request.
             # Only for a limited time at a stretch: then this task waits for its turn, and all others have theirs.
-            started = system.monitor.begin()
-            system.dispatcher.spend(cell.handle(envelope, started) - started)
+            reply = cell.reply_now(message)
+            if type(reply) is not Envelope:
+                return reply
+            envelope, future = reply, reply.reply_to
         else:
+            future = system.loop.create_future()
+            envelope = Envelope(message, future)
             try:
                 cell.post(envelope)
             except MailboxClosed:

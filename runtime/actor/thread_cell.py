@@ -77,7 +77,7 @@ class ThreadCell(Cell):
         """Never needed: the thread itself waits on the mailbox."""
         return False
 
-    def handle(self, envelope: Envelope, started: float) -> float:
+    def reply_now(self, message: object) -> object:
         raise NotImplementedError  # only idle actors get this call, and this one is never idle
 
     def is_idle(self) -> bool:

@@ -17,6 +17,7 @@ from ..a2a.sdk import need_sdk
 from ..a2a.server.auth import BearerTokens
 from ..a2a.serving import a2a_app
 from ..errors import UsageError
+from ..listening import address_of, listening_at
 from .loading import load
 from .stores import store_at
 
@@ -57,10 +58,9 @@ def serve(options: ServeOptions, say: Callable[[str], object]) -> None:
     store = store_at(options.store) if options.store is not None else None
     try:
         app = _app(found, options, auth, store)
-        with closing(_bound(options.host, options.port)) as listening:
-            host, port = listening.getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            say(f"{options.target} is served at http://{shown}:{port}/a2a, its card at http://{shown}:{port}/.well-known/agent-card.json. Ctrl-C ends it.")
+        with closing(_listening(options.host, options.port)) as listening:
+            place = f"http://{address_of(listening)}"
+            say(f"{options.target} is served at {place}/a2a, its card at {place}/.well-known/agent-card.json. Ctrl-C ends it.")
             _run(app, listening)
     finally:
         if store is not None:
@@ -89,23 +89,14 @@ def _app(found: Any, options: ServeOptions, auth: BearerTokens | None, store: Jo
     return a2a_app(found, store=store, auth=auth, grpc=grpc, allow_anonymous=options.allow_anonymous)
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except OSError as error:
-        msg = f"--host {host}: {error.strerror or error}."
-        raise UsageError(msg) from error
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(512)
-    except OSError as error:
-        listening.close()
-        msg = f"--port {port}: {host}:{port} cannot be used: {error.strerror or error}."
-        raise UsageError(msg) from error
-    return listening
+def _listening(host: str, port: int) -> socket.socket:
+    def no_host(why: str) -> str:
+        return f"--host {host}: {why}."
+
+    def no_port(why: str) -> str:
+        return f"--port {port}: {host}:{port} cannot be used: {why}."
+
+    return listening_at(host, port, no_host=no_host, no_port=no_port)
 
 
 def _run(app: Any, listening: socket.socket) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from ..agent.tree import Definition
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
+from ..listening import address_of, listening_at
 from ..runner import Runner
 from ..stores import MemoryStore, Store
 from ..system.state import SystemState
@@ -63,10 +64,8 @@ def serve_console(
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:  # noqa: PLR2004 -- the largest there is
         msg = f"serve_console(port={port!r}): give a number from 0 to 65535."
         raise UsageError(msg)
-    with closing(_bound(host, port)) as listening:
-        shown, number = listening.getsockname()[:2]
-        name = f"[{shown}]" if ":" in shown else shown
-        (say or _write)(f"The console is at http://{name}:{number}/?token={quote(chosen, safe='')}  Ctrl-C ends it.")
+    with closing(_listening(host, port)) as listening:
+        (say or _write)(f"The console is at http://{address_of(listening)}/?token={quote(chosen, safe='')}  Ctrl-C ends it.")
         _serve(_Served(target, store, chosen, only_loopback=only_loopback), listening)
 
 
@@ -156,23 +155,14 @@ class _Served:
             await console.aclose()
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except OSError as error:
-        msg = f"the console on {host!r:.80}: {error.strerror or error}."
-        raise UsageError(msg) from error
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(512)
-    except OSError as error:
-        listening.close()
-        msg = f"the console on {host}:{port}: that address cannot be used: {error.strerror or error}. Give another port, or 0 for any that is free."
-        raise UsageError(msg) from error
-    return listening
+def _listening(host: str, port: int) -> socket.socket:
+    def no_host(why: str) -> str:
+        return f"the console on {host!r:.80}: {why}."
+
+    def no_port(why: str) -> str:
+        return f"the console on {host}:{port}: that address cannot be used: {why}. Give another port, or 0 for any that is free."
+
+    return listening_at(host, port, no_host=no_host, no_port=no_port)
 
 
 def _serve(app: _Served, listening: socket.socket) -> None:

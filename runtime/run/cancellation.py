@@ -74,6 +74,10 @@ class PendingStop:
                 self.end()
                 self._at, self._timer = at, self._clock.call_later(request.timeout, over)
 
+    def or_rather(self, request: CancelRun) -> CancelRun:
+        """What a caller wanted to end ends, also if its consumer is cancelled before it has come to a safe point: no process is to continue it."""
+        return CancelRun(self.reason, request.mode, request.timeout) if request.unfinished and not self.unfinished else request
+
     def end(self) -> None:
         """The run has come to a safe point, or has ended otherwise."""
         if self._timer is not None:

@@ -334,6 +334,7 @@ class RunSupervisor(HasLog, InnerActor):
             return NOTHING
         if request.lost:
             return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
+        request = request if self._pending_stop is None else self._pending_stop.or_rather(request)
         if request.mode == "immediate" or not casting.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:

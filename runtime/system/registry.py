@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pykka
 
-from ..actor.ref import ActorRef
+from ..actor.cell import Cell
+from ..actor.ref import ActorRef, cell_of
 
 if TYPE_CHECKING:
     import threading
@@ -20,35 +21,43 @@ __all__ = ["Refs", "add", "discard", "forget", "lock"]
 
 
 class Refs:
-    """The refs of all actors in the registry, in the order of their start."""
+    """The refs of all actors in the registry, in the order of their start.
+
+    Ours are in it as cells: to hash a cell calls no Python code, so that to add or to remove one is a single step, which needs no lock. Therefore, who
+    goes through it goes through a copy.
+    """
 
     def __init__(self, refs: Iterable[pykka.ActorRef[Any]] = ()) -> None:
-        self._refs: dict[pykka.ActorRef[Any], None] = dict.fromkeys(refs)
+        self.keys: dict[object, None] = dict.fromkeys(map(_key, refs))
 
     def append(self, ref: pykka.ActorRef[Any]) -> None:
-        self._refs[ref] = None
+        self.keys[_key(ref)] = None
 
     def remove(self, ref: pykka.ActorRef[Any]) -> None:
         try:
-            del self._refs[ref]
+            del self.keys[_key(ref)]
         except KeyError:
             msg = f"{ref} is not in the registry"
             raise ValueError(msg) from None
 
     def clear(self) -> None:
-        self._refs.clear()
+        self.keys.clear()
 
     def __contains__(self, ref: object) -> bool:
-        return ref in self._refs
+        return _key(ref) in self.keys
 
     def __iter__(self) -> Iterator[pykka.ActorRef[Any]]:
-        return iter(self._refs)
+        return iter(self[:])
 
     def __len__(self) -> int:
-        return len(self._refs)
+        return len(self.keys)
 
     def __getitem__(self, index: Any) -> Any:
-        return list(self._refs)[index]
+        return [key.own_ref() if isinstance(key, Cell) else key for key in tuple(self.keys)][index]
+
+
+def _key(ref: object) -> object:
+    return cell_of(ref) if isinstance(ref, ActorRef) else ref
 
 
 # Not `ActorRegistry.register()` and `unregister()`: they format a log message, with a new UUID in it, for each actor.
@@ -59,15 +68,12 @@ def lock() -> threading.RLock:
     return pykka.ActorRegistry._actor_refs_lock
 
 
-def add(ref: pykka.ActorRef[Any]) -> None:
-    with pykka.ActorRegistry._actor_refs_lock:
-        pykka.ActorRegistry._actor_refs.append(ref)
+def add(cell: Cell) -> None:
+    pykka.ActorRegistry._actor_refs.keys[cell] = None  # type: ignore[attr-defined]  # it is ours: see below
 
 
-def discard(ref: pykka.ActorRef[Any]) -> None:
-    with pykka.ActorRegistry._actor_refs_lock:
-        if ref in pykka.ActorRegistry._actor_refs:
-            pykka.ActorRegistry._actor_refs.remove(ref)
+def discard(cell: Cell) -> None:
+    pykka.ActorRegistry._actor_refs.keys.pop(cell, None)  # type: ignore[attr-defined]
 
 
 def forget() -> None:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor, start_loop
+from ..actor.actor import Actor, construct_simply, is_born_simply, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
 from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
+from ..actor.mailbox import Mailbox
 from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
@@ -39,7 +40,7 @@ from .names import Names
 from .options import SystemOptions, check_options
 from .overview import Overview
 from .shutdown import Shutdown
-from .spawning import check_spawn, check_takes, put
+from .spawning import attach, check_spawn, check_takes, new_cell, put
 from .state import SystemState
 from .workers import Workers
 
@@ -281,8 +282,16 @@ class ActorSystem(Overview):
             self.check()
         traits = check_spawn(actor_class, name, mailbox, supervision)
         box = self._mailbox if mailbox is None else mailbox
-        kind = ThreadCell if traits.owns_thread else LoopCell
-        cell = kind(self, actor_class, args, kwargs, name=name, parent=parent, supervision=supervision, mailbox=box)
+        if is_born_simply(actor_class):
+            simple = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box, waits=False)
+            construct_simply(simple)
+            ref = simple.own_ref()
+            attach(self, simple, parent, True)
+            return ref
+        if traits.owns_thread:
+            cell: Cell = ThreadCell(self, actor_class, args, kwargs or None, name, parent, supervision, Mailbox(box, self.lock, engaged=True))
+        else:
+            cell = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box)
         ref = cell.own_ref()
         start_loop(put(self, cell, parent, listed=True))  # and lets messages in
         return ref
@@ -293,14 +302,14 @@ class ActorSystem(Overview):
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
-        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None)
+        cell = new_cell(self, actor_class, args, {}, name, parent)
         put(self, cell, parent)
         cell.begin()
         return cell
 
     def spawn_at_work(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell, message: object) -> LoopCell:
         """The same on the loop, for one that begins with that message at once, and ends when its handler of that has ended."""
-        cell = LoopCell(self, actor_class, args, {}, name=name, parent=parent, supervision=None, mailbox=None, away=True)
+        cell = new_cell(self, actor_class, args, {}, name, parent, away=True)
         put(self, cell, parent)
         cell.begin_at_work(message)
         return cell
@@ -324,7 +333,7 @@ class ActorSystem(Overview):
         """Remove an actor that is about to stop from pykka's registry. From any thread."""
         if cell.listed:
             cell.listed = False
-            registry.discard(cell.own_ref())
+            registry.discard(cell)
 
     # --- draining ---
 

@@ -43,8 +43,6 @@ def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path
     assert {(one["contender"], one["own_tool"]) for one in document["definitions"]} == {("understudy", False), ("understudy", True)}
     assert {one["contender"] for one in document["sessions"]} == {"understudy", "bare"}
     assert {one["module"] for one in document["imports"]} == {"understudy.actors", "openai", "pydantic"}
-    assert document["http"]["client"] > 0
-    assert document["http"]["runner"] > 0
     judged = {budget["what"].partition(" ")[0] for budget in document["budgets"]}
     assert {"W1", "W2", "W2c", "W3", "W4", "W7", "W8"} <= judged
     assert "Budgets" in shown

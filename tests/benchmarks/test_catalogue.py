@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.lab.catalogue import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,7 @@ def test_a_benchmark_is_run_with_its_own_options():
     assert "--rounds" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_benchmark_can_be_run_by_its_path_as_well():
     for name in catalogue():
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]

@@ -31,6 +31,7 @@ def test_a_process_that_fails_is_reported_with_what_it_said_last(program):
         in_process("benchmarks.some", "a", interpreter=program('import sys\nprint("it is broken", file=sys.stderr)\nsys.exit(3)\n'))
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_ended_with_its_children(program, tmp_path):
     born = tmp_path / "born"
     text = f"import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\nopen({str(born)!r}, 'w').write(str(child.pid))\ntime.sleep(600)\n"

@@ -323,6 +323,7 @@ def test_speech_that_began_is_forgotten_with_its_connection(run):
     run(main())
 
 
+@pytest.mark.slow
 def test_case_52_a_switch_while_the_next_connection_is_made_reaches_it(run):
     async def main():
         go, hold = asyncio.Event(), asyncio.Event()

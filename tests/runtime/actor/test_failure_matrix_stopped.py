@@ -10,6 +10,8 @@ from tests.doubles.actors import Echo
 from tests.doubles.failing_actors import DIRECTIVES, STROKES, VICTIMS, Script, parent_of, strike
 from understudy.runtime import ActorSystem, Resume
 
+pytestmark = pytest.mark.slow
+
 RAISED = (ValueError, asyncio.CancelledError, KeyboardInterrupt)
 
 

@@ -90,6 +90,7 @@ def in_threads(functions: list[Callable[[], None]]) -> list[threading.Thread]:
 # --- stop ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("actor", "races"), [(Sync, 13_000), (Async, 9_000), (OnThread, 4_500), (AsyncOnThread, 3_500)])
 def test_g02_asks_race_a_stop_30_000_times_and_all_of_them_end(actor, races):
     """This thread asks until the actor takes no more, while another one stops it: so each race has asks on both sides of the stop."""

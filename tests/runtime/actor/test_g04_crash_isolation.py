@@ -193,6 +193,7 @@ def test_g04_an_error_that_cannot_be_printed_is_supervised_like_any_other(run, k
 # --- any number of crashes in any order ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixin", [Crasher, AsyncCrasher], ids=lambda mixin: mixin.__name__)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

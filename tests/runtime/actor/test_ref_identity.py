@@ -3,6 +3,8 @@
 import asyncio
 import copy
 import pickle
+import threading
+import uuid
 from collections.abc import Callable
 
 import pykka
@@ -176,3 +178,26 @@ def test_a_ref_that_is_pickled_says_why_that_cannot_be(run):
                     attempt(ref)
 
     run(main())
+
+
+def test_an_actor_has_one_urn_even_if_two_threads_ask_for_it_first(monkeypatch):
+    both = threading.Barrier(2)
+    make = uuid.uuid4
+
+    def make_when_both_are_here() -> uuid.UUID:
+        try:
+            both.wait(0.2)  # in vain, as it should be: the second one waits for what the first one makes
+        except threading.BrokenBarrierError:
+            pass
+        return make()
+
+    monkeypatch.setattr(uuid, "uuid4", make_when_both_are_here)
+    with ActorSystem.in_thread() as system:
+        ref = system.spawn(counter(Actor))
+        found: list[str] = []
+        threads = [threading.Thread(target=lambda: found.append(ref.actor_urn), daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert found == [ref.actor_urn, ref.actor_urn]

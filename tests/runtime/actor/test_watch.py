@@ -92,7 +92,7 @@ def test_the_notice_comes_after_everything_that_the_actor_has_sent(run, kind, wa
         async with ActorSystem() as system:
             watching = system.spawn(watcher, seen := [], mailbox=mailbox)
             ref = system.spawn(Sender, watching)
-            await watching.send(ref)
+            await watching.request(ref)  # it watches: a watcher that comes to it only when it is told to stop is not told any more
             ref.tell("a")
             ref.tell("b")
             await ref.stop(drain=True)

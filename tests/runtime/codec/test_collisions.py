@@ -42,6 +42,7 @@ def seconds(data):
     return time.process_time() - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["map", "set"])
 @pytest.mark.parametrize("shape", ["number", "tuple"])
 def test_g09_keys_of_one_hash_take_no_longer_than_others(kind, shape):

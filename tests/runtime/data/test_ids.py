@@ -57,6 +57,7 @@ def drawn_by(child, reading, writing):
     return drawn
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.filterwarnings("ignore:This process")
 def test_forked_processes_draw_ids_of_their_own_while_threads_draw():

@@ -14,6 +14,8 @@ from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential,
 from understudy.runtime import AgentEvent, CheckpointError, Message, Runner, RunStatus, ToolCall, Usage
 from understudy.runtime.codec.packing import pack, unpack
 
+pytestmark = pytest.mark.slow
+
 done = []  # what agents and tools have done
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 

@@ -58,6 +58,7 @@ def chain(checkpoint):
     return {**dict(reversed(chained.items())), frame_id: frame}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forge", "words"), [(circle, "circle"), (chain, "")])
 def test_g09_agents_that_are_below_each_other_are_refused(run, forge, words):
     async def main():

@@ -11,6 +11,7 @@ SMALL = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1), (1, 0, 1)]
 LARGE = [(1, 1, 0), (0, 2, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [*SMALL, *LARGE], ids=str)
 def test_g13_whatever_happens_to_two_processes_one_of_them_writes_and_each_step_is_written_once(faults):
     reached = Model(*faults).explore(keep=False)
@@ -19,6 +20,7 @@ def test_g13_whatever_happens_to_two_processes_one_of_them_writes_and_each_step_
     assert faults == (0, 0, 1) or any(state.processes[0].life == LIVES - 1 and state.store.ended for state in reached)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", SMALL, ids=str)
 def test_g13_from_wherever_a_run_is_left_it_can_be_brought_to_its_end(faults):
     assert hopeless(Model(*faults).explore()) == []

@@ -29,7 +29,7 @@ def agent(asked, go):
     return ChatModelAgent(name="A", model=LooksOnce(), tools=[look])
 
 
-async def leave(running, asked, how):
+async def leave(running, asked, how, before=lambda: None):
     async def consume():
         if how == "awaits":
             await running
@@ -39,6 +39,7 @@ async def leave(running, asked, how):
 
     consumer = asyncio.create_task(consume())
     await asked.wait()
+    before()
     consumer.cancel()
     await asyncio.gather(consumer, return_exceptions=True)
     return consumer
@@ -183,5 +184,21 @@ def test_recover_wakes_no_more_runs_at_once_than_it_is_told(run):
             found = await runner.recover(concurrency=2)
             assert [(await one).final_output for one in found] == ["done"] * len(found)
             assert most <= 3
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["awaits", "iterates"])
+def test_a_cancel_that_waits_for_a_safe_point_is_carried_out_when_the_consumer_is_cancelled(run, how):
+    async def main():
+        asked, go = asyncio.Event(), asyncio.Event()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system)
+            running = runner.query("go")
+            await leave(running, asked, how, before=lambda: running.cancel(mode="after_tools"))
+            assert (await running).status == "cancelled"
+            assert await runner.recover() == []
+            go.set()
+            assert (await runner.resume(running.id)).final_output == "done"
 
     run(main())

@@ -26,6 +26,7 @@ def live(recipe, *what):
     return json.loads(done.stdout) if done.stdout else None
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_ends_its_process_each_time_keeps_five_good_ones_from_nothing(store_recipe, kind):

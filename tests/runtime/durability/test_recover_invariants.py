@@ -12,6 +12,7 @@ LOST = st.tuples(st.integers(1, 12), st.just("lost"))
 ENDS = st.lists(st.none() | LOST | LOST | st.tuples(st.integers(0, 8), st.sampled_from(MODES)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @SOMETIMES
 @given(tree=trees(), ends=ENDS, choices=CHOICES, room=st.sampled_from((1, 1024)), turns=TURNS)
 def test_g08_a_run_whose_process_is_lost_goes_on_from_its_last_record(tree, ends, choices, room, turns):

@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "first", "step"), CASES)
 def test_g08_a_run_that_is_killed_at_any_point_goes_on_from_what_was_recorded(store_recipe, tmp_path, kind, first, step):
     (whole,), *cases = spend("killed", store_recipe(kind), tmp_path, first, step)

@@ -46,6 +46,7 @@ def check_together(lives, attempts, whole):
     assert not [call for attempt in attempts for call in attempt.begun if call[:2] in done]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("begin"))
 def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(store_recipe, tmp_path, kind, durability, leg, first, step):
     *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)
@@ -70,6 +71,7 @@ def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(stor
         check_refused(late.attempts[0], "ResumeError" if "c" in late.recorded["keys"] else "CheckpointNotFound")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("answer"))
 def test_g08_an_answer_counts_from_the_first_step_that_was_recorded_after_it(store_recipe, tmp_path, kind, durability, leg, first, step):
     *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)

@@ -12,6 +12,8 @@ import pytest
 from tests.programs.rivals import make_agent
 from understudy.runtime import Runner
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).parents[2] / "programs" / "rivals.py"
 SHARED = pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
 ROUNDS = 20

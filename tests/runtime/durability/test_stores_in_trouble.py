@@ -125,6 +125,7 @@ def store_at(kind, server, store_of):
     return RedisStore(server.url) if kind == "redis" else store_of("postgres")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
 def test_a_run_waits_for_a_server_that_is_started_again(run, store_of, restarted, kind):
     server = restarted(kind)

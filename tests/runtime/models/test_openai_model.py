@@ -83,6 +83,7 @@ def test_openai_is_not_imported_before_a_model_is_asked():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False])
 def test_one_model_serves_one_loop_after_another(run, ask, chat_at, keep):
     kept = []

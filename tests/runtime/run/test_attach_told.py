@@ -79,6 +79,7 @@ async def _written(store):
         await asyncio.sleep(0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
 def test_a_listener_whose_server_is_started_anew_loses_no_event_and_shows_none_twice(run, store_of, request, kind):
     server = request.getfixturevalue(f"{kind}_server")

@@ -12,6 +12,7 @@ def cancels(*modes):
     return st.lists(st.none() | st.tuples(st.integers(0, 8), st.sampled_from(modes)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @SOMETIMES
 @given(tree=trees(), ends=cancels("after_model", "after_tools"), choices=CHOICES, options=OPTIONS, turns=TURNS)
@@ -21,6 +22,7 @@ def test_a_run_that_is_cancelled_at_a_safe_point_and_resumed_does_nothing_again(
     story.check(reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @SOMETIMES
 @given(tree=trees(), ends=cancels("immediate", "immediate", "after_model", "after_tools"), choices=CHOICES, options=OPTIONS, turns=TURNS)

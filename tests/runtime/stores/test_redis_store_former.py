@@ -295,6 +295,7 @@ def test_a_prefix_has_no_nul():
 PARTS = st.lists(st.sampled_from(["a", ":", "v:", "j:", "c:", "o:", "w:", "l:", "keys", "times", "version", "\\0", "*", "%"]), max_size=4).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=PARTS, more=PARTS, keys=st.lists(PARTS.filter(bool), min_size=1, max_size=3, unique=True))
 @example(one="app:", more="v:", keys=["v:x", "x", "keys", "version", "\0v:x"])

@@ -12,7 +12,7 @@ import pytest
 from understudy.runtime import SQLiteStore, UsageError
 
 # Newer Pythons warn of what is tested here: that a process is forked which has threads.
-pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")]
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "store_user.py"
 PROCESSES = 3

@@ -155,6 +155,7 @@ def test_closing_the_store_ends_the_listening(run, store_of):
     run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
 def test_a_server_that_was_killed_and_started_again_is_heard_again(run, store_of, request, kind):
     server = request.getfixturevalue(f"{kind}_server")

@@ -85,6 +85,7 @@ def test_threads_spawn_and_stop_at_the_same_time():
         assert system.stats().actors == 0
 
 
+@pytest.mark.slow
 def test_many_loops_in_many_threads_request_from_one_system(run):
     def work(number):
         async def main():
@@ -318,6 +319,7 @@ class Blocking(ThreadActor):
 """
 
 
+@pytest.mark.slow
 def test_a_notebook_uses_a_system_across_its_cells(tmp_path):
     shown = notebook(
         [
@@ -350,6 +352,7 @@ def test_a_notebook_starts_a_system_stops_it_and_starts_it_again(tmp_path):
     assert shown[-1].startswith("UsageError")
 
 
+@pytest.mark.slow
 def test_a_notebook_whose_kernel_is_shut_down_with_a_system_in_it_ends(tmp_path):
     shown = notebook(
         [DEFINITIONS, "system = ActorSystem(); await system.start()", "await system.spawn(Blocking).request('ab')", "Ticker.start().tell('x')"], tmp_path
@@ -357,6 +360,7 @@ def test_a_notebook_whose_kernel_is_shut_down_with_a_system_in_it_ends(tmp_path)
     assert shown == ["", "", "'abab'", ""]
 
 
+@pytest.mark.slow
 def test_a_notebook_may_have_a_system_in_a_thread_and_ask_it_without_await(tmp_path):
     shown = notebook(
         [DEFINITIONS, "threaded = ActorSystem.in_thread(); system = threaded.open()", "system.spawn(Ticker).ask('x')", "threaded.close()"], tmp_path

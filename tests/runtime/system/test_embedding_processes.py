@@ -115,6 +115,7 @@ def test_an_interrupted_program_does_not_wait_for_a_thread_that_does_not_end():
     assert "is given up" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["while_threads_send", "on_the_loop", "in_a_handler", "default_system", "with_multiprocessing"])
 def test_a_forked_process_is_told_that_it_cannot_use_the_system_and_can_have_its_own(name):
     done = run_program("forked", name)

@@ -12,6 +12,8 @@ from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Hand
 from understudy.runtime.actor.cell import Cell
 from understudy.runtime.log import loggers
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE = Restart(max_restarts=10**6, backoff=Backoff(initial=0))
 
 

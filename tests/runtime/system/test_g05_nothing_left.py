@@ -78,6 +78,7 @@ async def assert_nothing_left(system, refs, before):
     assert started(before) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_g05_nothing_is_left_of_an_actor_in_any_phase(run, kind, new_gate, until, phase):
     gate, clock = new_gate(), ManualClock()

@@ -186,6 +186,7 @@ def test_stop_all_on_the_loop_returns_futures(run):
     run(main())
 
 
+@pytest.mark.slow
 def test_the_registry_is_exact_however_many_roots_come_and_go(run):
     async def main():
         async with ActorSystem() as system:

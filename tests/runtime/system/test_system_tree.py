@@ -192,6 +192,7 @@ def slots_of(node):
     return [getattr(node, name) for name in type(node).__slots__]
 
 
+@pytest.mark.slow
 def test_g05_a_very_deep_tree_is_stopped_from_the_bottom_without_recursion(run):
     async def main():
         async with ActorSystem() as system:
@@ -265,6 +266,7 @@ def test_leaving_with_very_many_roots_does_not_hold_the_loop(run):
     run(main())
 
 
+@pytest.mark.slow
 def test_a_very_wide_tree_is_drawn(run):
     async def main():
         async with ActorSystem() as system:

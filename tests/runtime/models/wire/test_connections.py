@@ -242,6 +242,7 @@ def test_loops_of_several_threads_at_once_and_one_after_the_other(run, ask, chat
     run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_opens_connections_of_its_own(run, way):
     program = textwrap.dedent(f"""

@@ -1,0 +1,37 @@
+"""The socket at which the library serves something itself: the console's, and the command's.
+
+Owns: how it is made, and its address as a client writes it. It must never serve: uvicorn does. It must never be handed out unless it listens.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from .errors import UsageError
+
+__all__ = ["address_of", "listening_at"]
+
+
+def listening_at(host: str, port: int, *, no_host: Callable[[str], str], no_port: Callable[[str], str]) -> socket.socket:
+    """A socket that listens there. The caller says of the operating system's reason what is wrong with the host, or with the port: that is a `UsageError`."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise UsageError(no_host(error.strerror or str(error))) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        raise UsageError(no_port(error.strerror or str(error))) from error
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """Its host and port, as they stand in a URL."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
