@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from ..errors import CheckpointError
 from .session_log import SessionLog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..actor.host import Host
     from ..durability.store_access import StoreAccess
 
@@ -45,9 +48,15 @@ class KnownSessions:
             self._bytes -= log.size
         return log
 
-    def keep(self, access: StoreAccess, session_id: str, log: SessionLog) -> None:
-        """It is like that in the store, as far as the one knows whose turn it was."""
-        if not log.is_marked or not _LEAST_BYTES <= log.size <= _MOST_BYTES:
+    def keep(self, access: StoreAccess, session_id: str, log: SessionLog, written: Sequence[bytes]) -> None:
+        """It is like that in the store, as far as the one knows whose turn it was, who has written those records behind it."""
+        if not _LEAST_BYTES <= log.size + sum(map(len, written)) <= _MOST_BYTES:
+            return
+        try:
+            log.read(written)  # and not what they were made of: others have that, and may change it
+        except CheckpointError:
+            return  # whoever reads it next is told
+        if not log.is_marked:
             return
         self.take(access, session_id)
         self._logs[access, session_id] = log

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..agent.history import OpenCalls
 from ..agent.invocation import Assignment, walk
@@ -22,18 +22,11 @@ from ..data.chat import Message, new_id
 from ..durability.image import checked_message
 from ..errors import CheckpointError
 
-__all__ = ["SessionLog", "SessionRecord", "note_record", "turn_record", "waiting_calls"]
+__all__ = ["SessionLog", "note_record", "turn_record", "waiting_calls"]
 
 _FORMAT: Final = 1
 _MISSING: Final = object()
 _NO_CALLS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-class SessionRecord(NamedTuple):
-    """A record, and what it says."""
-
-    packed: bytes
-    said: Mapping[str, Any]
 
 
 class SessionLog:
@@ -61,21 +54,13 @@ class SessionLog:
         """These come next. If one of them is damaged, that is raised, and this is of no use any more."""
         for record in records:
             try:
-                self._add(record, said := unpack(record))
-                self._values.update(said.get("values", {}))
+                self._add(record, unpack(record))
             except CheckpointError as error:
                 msg = f"session {self._name!r}, record {self.count}: {error}"
                 raise CheckpointError(msg) from error
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 msg = f"session {self._name!r} is damaged at record {self.count}: {type(error).__name__}: {error}"
                 raise CheckpointError(msg) from error
-
-    def add(self, record: SessionRecord) -> None:
-        """This one comes next, and was made here: others have its values, and may change them."""
-        self._add(*record)
-        for key, value in record.said.get("values", {}).items():
-            self._values.pop(key, None)
-            self._kept[key] = kept_value(value)
 
     def _add(self, packed: bytes, said: Mapping[str, Any]) -> None:
         if said["session"] > _FORMAT:
@@ -106,6 +91,7 @@ class SessionLog:
             self._waiting[run] = {str(call_id): str(text) for call_id, text in waits.items()}
         else:
             self._waiting.pop(run, None)
+        self._values.update(said["values"])
         for key in said["gone"]:
             self._kept.pop(key, None)
             self._values.pop(key, None)
@@ -157,7 +143,7 @@ def turn_record(
     values: Mapping[str, Any],
     waits: Mapping[str, str] = _NO_CALLS,
     agent: str | None = None,
-) -> SessionRecord | None:
+) -> bytes | None:
     """A part of a turn as a record; None if nothing came of it. `before` has the values as they were, each as `kept_value` gives it.
 
     `agent` is the one with which it ended; `waits` has what the model is told of the calls that wait.
@@ -174,7 +160,7 @@ def turn_record(
     record = {"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone, "agent": agent, "mark": new_id()}
     if waits:
         record["waits"] = dict(waits)
-    return SessionRecord(pack(record), record)
+    return pack(record)
 
 
 def waiting_calls(root: Assignment | None) -> dict[str, str]:
@@ -189,7 +175,6 @@ def waiting_calls(root: Assignment | None) -> dict[str, str]:
     return found
 
 
-def note_record(note: Mapping[str, Any]) -> SessionRecord:
+def note_record(note: Mapping[str, Any]) -> bytes:
     """What a policy wants to find again, as a record."""
-    record = {"session": _FORMAT, "note": dict(note), "mark": new_id()}
-    return SessionRecord(pack(record), record)
+    return pack({"session": _FORMAT, "note": dict(note), "mark": new_id()})

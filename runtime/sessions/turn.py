@@ -22,7 +22,7 @@ from ..durability.store_keys import preempt_key, session_key
 from ..errors import SessionBusy
 from ..stores.writes import Append, Ending, Remove
 from .known_sessions import KnownSessions, known_sessions_of
-from .session_log import SessionLog, SessionRecord, note_record, turn_record, waiting_calls
+from .session_log import SessionLog, note_record, turn_record, waiting_calls
 from .session_policy import KeepAll, SessionPolicy
 
 if TYPE_CHECKING:
@@ -42,7 +42,22 @@ _MISSING: Final = object()
 class Turn:
     """The turn of one run."""
 
-    __slots__ = ("_access", "_before", "_busy", "_known", "_lease", "_leases", "_log", "_policy", "_records", "_start", "_with", "is_pending", "session_id")
+    __slots__ = (
+        "_access",
+        "_before",
+        "_busy",
+        "_known",
+        "_lease",
+        "_leases",
+        "_log",
+        "_policy",
+        "_records",
+        "_start",
+        "_with",
+        "_written",
+        "is_pending",
+        "session_id",
+    )
 
     def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None, start: Start = "root") -> None:
         self._access = store_access
@@ -52,7 +67,8 @@ class Turn:
         self._leases: SystemLeases | None = None
         self._lease: Lease | None = None  # while it is its turn
         self._known: KnownSessions | None = None
-        self._log: SessionLog | None = None  # the session, while that is certain
+        self._log: SessionLog | None = None  # the session, as it was when the turn began
+        self._written: list[bytes] = []  # behind that
         self._records = 0  # how many the session holds
         self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
         self._start: int | None = None  # how much of the run is in the session; None until that is known
@@ -151,24 +167,21 @@ class Turn:
                 if record is not None:
                     await self._write(record, is_last=True)
                 if self._known is not None and self._log is not None:
-                    self._known.keep(self._access, self.session_id, self._log)
+                    self._known.keep(self._access, self.session_id, self._log, self._written)
             self.is_pending = False
         finally:
             await self.release()
 
-    async def _write(self, record: SessionRecord, *, is_last: bool = False) -> None:
+    async def _write(self, record: bytes, *, is_last: bool = False) -> None:
         """Add a record to the session, if it is still this run's turn."""
         lease, leases = self._lease, self._leases
         assert lease is not None
         assert leases is not None
         # The last one gives the turn back in the same step, unless another run of this system takes it over.
         then: Ending = "forget" if is_last and not leases.is_wanted_here(lease) else "keep"
-        log, self._log = self._log, None  # until the store has said that it is there
-        await lease.commit([Append(lease.key, (record.packed,), self._records)], then=then)
+        await lease.commit([Append(lease.key, (record,), self._records)], then=then)
         self._records += 1
-        if log is not None:
-            log.add(record)
-            self._log = log
+        self._written.append(record)
 
     async def forget_all(self, system: Host) -> None:
         """When it is this one's turn: remove what the session holds."""

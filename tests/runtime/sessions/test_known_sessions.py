@@ -126,6 +126,21 @@ def test_values_that_are_changed_after_the_run_are_not_those_of_the_session(run)
     run(main())
 
 
+def test_values_that_are_changed_while_the_store_writes_are_those_that_were_written(run):
+    async def main():
+        store, mine = HeldStore(), {"items": [1]}
+        async with conversing(store, "ab") as (session, _):
+            gate = store.hold("append", "session")
+            first = session.run(LONG, session_values={"cart": mine})
+            await gate.reached.wait()
+            mine["items"].append(2)
+            gate.open()
+            await first
+            assert (await session.query("2")).session_values == {"cart": {"items": [1]}} == await session.values()
+
+    run(main())
+
+
 def test_a_policy_may_do_with_the_messages_what_it_wants(run):
     class Takes:
         async def bound(self, messages, note):
