@@ -397,5 +397,4 @@ def test_the_examples_run_with_a_key(run, tmp_path):
     shown = dict(part.split("\n", 1) for part in out.split("=== ")[1:])
     assert sorted(shown) == OF_AGENTS
     assert {name: text for name, text in shown.items() if not text.strip() or "failed" in text} == {}
-    assert {one.headers["authorization"] for one in seen} == {"Bearer the-key"}
-    assert {one.body["model"] for one in seen} == {"the-model"}
+    assert {(one.headers["authorization"], one.body["model"]) for one in seen} == {("Bearer the-key", "the-model")}
