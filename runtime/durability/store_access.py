@@ -156,16 +156,7 @@ class StoreAccess:
                 await self.commit(claim, writes)
             return claim
         while True:
-            taken: Claim | None
-            if self.answers_at_once:
-                try:
-                    taken = self.store.claim_now(key, owner, writes, former)
-                except CheckpointError:
-                    raise
-                except Exception as error:
-                    raise self._told(error, "claim", key) from error
-            else:
-                taken = await self._do(self._owners.claim, key, owner, writes, former=former)
+            taken: Claim | None = await self._do(self._owners.claim, key, owner, writes, former=former)
             if taken is not None:
                 return taken
             holder = await self._do(self._owners.holder, key)
@@ -174,17 +165,7 @@ class StoreAccess:
             await self.revoke(holder)
 
     def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> Coroutine[Any, Any, None]:
-        if self.answers_at_once:
-            return self._commit_now(claim, writes, then)
         return self._do(self.store.commit, claim, writes, then=then) if self.is_fenced else self._commit_unfenced(claim, writes, then)
-
-    async def _commit_now(self, claim: Claim | None, writes: Sequence[Write], then: Ending) -> None:
-        try:
-            self.store.commit_now(claim, writes, then)
-        except CheckpointError:
-            raise
-        except Exception as error:
-            raise self._told(error, "commit", claim) from error
 
     async def _commit_unfenced(self, claim: Claim | None, writes: Sequence[Write], then: Ending) -> None:
         # One after the other, in an order in which what stands last says that the rest is there.
@@ -244,14 +225,12 @@ class StoreAccess:
         except (CheckpointError, asyncio.CancelledError):
             raise
         except Exception as error:
+            name = getattr(method, "__name__", "a method")
+            what = f" for {args[0]!r}" if args and isinstance(args[0], str) else ""
             late = limit is not None and limit.expired()
-            raise self._told(error, getattr(method, "__name__", "a method"), args[0] if args else None, late=late) from error
-
-    def _told(self, error: Exception, name: str, key: object, *, late: bool = False) -> StoreError:
-        """What the store has raised, as what is told of it."""
-        what = f" for {key!r}" if isinstance(key, str) else ""
-        why = f"it has not answered within {_ANSWER_SECONDS:g} s" if late else f"{type(error).__name__}: {text_of(error)}"
-        return StoreError(f"the store {type(self.store).__name__} failed at {name}{what}: {why}")
+            why = f"it has not answered within {_ANSWER_SECONDS:g} s" if late else f"{type(error).__name__}: {text_of(error)}"
+            msg = f"the store {type(self.store).__name__} failed at {name}{what}: {why}"
+            raise StoreError(msg) from error
 
 
 def _can_be_key(store: object) -> bool:

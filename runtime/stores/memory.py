@@ -142,10 +142,6 @@ class MemoryStore:
             self._owners.pop(owner, None)
 
     async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
-        return self.claim_now(key, owner, writes, former)
-
-    def claim_now(self, key: str, owner: str, writes: Sequence[Write] = (), former: str | None = None) -> Claim | None:
-        """As `claim`, for those who know that it waits for nothing."""
         key_bytes("MemoryStore.claim", key)
         owner_name("MemoryStore.claim", owner)
         if former is not None:
@@ -170,10 +166,6 @@ class MemoryStore:
         return claim
 
     async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
-        self.commit_now(claim, writes, then)
-
-    def commit_now(self, claim: Claim | None, writes: Sequence[Write], then: Ending = "keep") -> None:
-        """As `commit`, for those who know that it waits for nothing."""
         with self._lock("commit"):
             now = self._time()
             refused = None
