@@ -75,7 +75,7 @@ class Session:
         session = runner.session("user-42")
         result = await session.query("And tomorrow?")
 
-    Between two messages nothing of it is in memory.
+    Between two messages all of it is in the store; in memory is at most what need not be read again.
     """
 
     __slots__ = ("_access", "_begun", "_busy", "_choose_system", "_closed", "_policy", "_run", "_sleeping", "_start", "id")

@@ -29,6 +29,7 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "Lane",
+    "OpenCalls",
     "check_history",
     "complete_calls",
     "retold",
@@ -208,16 +209,38 @@ def complete_calls(messages: list[Message], waiting: Mapping[str, str] = _NO_CAL
 
 def _is_complete(messages: list[Message]) -> bool:
     """Whether all is in order: most conversations are, and need no second look."""
-    expected: list[str] = []  # the calls whose results have to come next, the first one last
-    for message in messages:
-        if message.role == "tool":
-            if not expected or message.tool_call_id != expected.pop():
-                return False
-        elif expected:
-            return False
-        elif message.tool_calls:
-            expected = [call.id for call in reversed(message.tool_calls)]
-    return not expected
+    calls = OpenCalls()
+    calls.follow(messages)
+    return calls.are_none
+
+
+class OpenCalls:
+    """Follows a conversation, and knows whether all is in order: each call has its result right behind it, and each result a call."""
+
+    __slots__ = ("_expected", "_in_order")
+
+    def __init__(self) -> None:
+        self._expected: list[str] = []  # the calls whose results have to come next, the first one last
+        self._in_order = True
+
+    @property
+    def are_none(self) -> bool:
+        """Whether it is in order, and no call is open."""
+        return self._in_order and not self._expected
+
+    def follow(self, messages: Iterable[Message]) -> None:
+        """These come next."""
+        expected = self._expected
+        for message in messages if self._in_order else ():
+            if message.role == "tool":
+                if not expected or message.tool_call_id != expected.pop():
+                    self._in_order = False
+                    return
+            elif expected:
+                self._in_order = False
+                return
+            elif message.tool_calls:
+                expected = self._expected = [call.id for call in reversed(message.tool_calls)]
 
 
 def _results_of(calls: tuple[ToolCall, ...], messages: list[Message], start: int) -> list[Message | None]:

@@ -9,6 +9,7 @@ Owns the format of everything that is stored. Its files, each importing only fro
     registered      which classes may be written, and under which names
     refusals        what cannot be written: where it is, and why
     packing         the header, the bounds, exceptions as data; `pack` and `unpack`
+    kept_values     session values as they are remembered, to tell whether they have changed
 
 It must never import, call or construct anything because bytes name it, and never give a mark another meaning.
 """

@@ -50,7 +50,8 @@ def check_format(image: Any) -> None:
 def shape_of(node: Node) -> list[Any]:
     """Name and kind of an agent, and the shapes of those below it."""
     inner = None if node.inner is None else shape_of(node.inner)
-    return [node.name, type(node.agent).__name__, [shape_of(child) for child in node.children], inner]
+    children = [shape_of(child) for child in node.children] if node.children else []
+    return [node.name, type(node.agent).__name__, children, inner]
 
 
 def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:

@@ -32,7 +32,7 @@ from ..errors import CheckpointError, UsageError
 from .compatibility import FORMAT, find_nodes, shape_of
 from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_header", "frame_of", "rebuild", "row_of"]
+__all__ = ["NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_beginning", "draw_header", "frame_of", "rebuild", "row_of"]
 
 STORED_PATHS: Final = "paths"
 """Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""
@@ -75,9 +75,18 @@ def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
         header["options"] = plain_options(context.options)
     if context.skip_transfers:
         header["skip_transfers"] = True
-    counters = counters_of(state, ahead)
-    if counters != NO_COUNTERS:
-        header.update(counters)
+    usage = context.usage
+    has_used = usage.requests or usage.input_tokens or usage.output_tokens or usage.cached_tokens
+    if ahead or state.seq or state.transfers or has_used or context.null_answer is not None:
+        header.update(counters_of(state, ahead))
+    return header
+
+
+def draw_beginning(state: RunState, root: Node) -> dict[str, Any]:
+    """The image of a run that begins: nobody plays yet."""
+    header = draw_header(state, root)
+    if len(state.context.session):
+        header["values"] = state.context.session.to_dict()
     return header
 
 

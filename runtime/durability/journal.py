@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
+from ..codec.kept_values import kept_value
 from ..codec.packing import pack, unpack
 from ..data.events import AgentEvent, CustomAction, with_path
 from ..errors import CheckpointError, UsageError
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from ..data.outcome import Outcome
     from ..data.run_path import Path
 
-__all__ = ["EventReader", "Journal", "check_values", "kept_value", "replay"]
+__all__ = ["EventReader", "Journal", "replay"]
 
-_PLAIN: Final = (type(None), bool, int, str, bytes)  # and no floats: 0.0 equals -0.0
 _MISSING: Final = object()
 _FIRST_LANE: Final = frozenset(("",))
 _SHOWN: Final = ("event", "lane", "path")
@@ -49,7 +49,7 @@ _DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Value
 class Journal:
     """What has happened in one run since its last record was made."""
 
-    __slots__ = ("_changes", "_counters", "_frames", "_lanes", "_paths", "_problem", "_rows", "_untouched", "_values")
+    __slots__ = ("_changes", "_counters", "_drawn", "_frames", "_lanes", "_paths", "_problem", "_rows", "_untouched", "_values")
 
     def __init__(self) -> None:
         self._changes: list[list[Any]] = []
@@ -58,15 +58,17 @@ class Journal:
         self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
         self._lanes: frozenset[str] | set[str] = _FIRST_LANE
         self._counters: Mapping[str, Any] = NO_COUNTERS
+        self._drawn = 0  # frames among the changes
         self._paths = PathTable()
         self._rows = 0  # how many of its rows were recorded
         self._untouched: Invocation | None = None  # whose frame may have changed: it was not looked at yet
 
     def begin(self, image: dict[str, Any]) -> bytes:
-        """The run begins with that image, which is its first record."""
-        self.know(image, self._paths)
-        self._counters = _counters_in(image)
-        return _packed([["start", image]])
+        """The run begins with that image, in which nobody plays yet. It is the first record."""
+        self._know_values(image)
+        if "seq" in image:
+            self._counters = _counters_in(image)
+        return pack([["start", image]])
 
     def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
         """The run goes on from an image that was drawn with those paths."""
@@ -79,6 +81,9 @@ class Journal:
         self._paths, self._rows = paths, len(paths.rows)
         if lanes := image.get("lanes"):
             self._lanes = {*self._lanes, *lanes}
+        self._know_values(image)
+
+    def _know_values(self, image: dict[str, Any]) -> None:
         if values := image.get("values"):
             self._values = {key: kept_value(value) for key, value in values.items()}
 
@@ -103,6 +108,7 @@ class Journal:
             self._frames[invocation.id] = packed
             self._note_paths()
             self._changes.append(["frame", invocation.id, packed])
+            self._drawn += 1
 
     def event(self, event: AgentEvent, invocation: Invocation, *, said: bool, is_last: bool = False) -> None:
         """An event was stamped. Of an agent that does nothing behind it the frame is needed only if the run does not end with that."""
@@ -185,13 +191,14 @@ class Journal:
         changes, self._changes = self._changes, []
         if news:
             changes.append(["counters", news])
-        return _packed(changes)
+        drawn, self._drawn = self._drawn, 0
+        return _packed(changes, drawn)
 
     def take_last(self) -> bytes | None:
         """What is left of a run that ends with it: its events. What only one that goes on would need is not recorded any more."""
         if self._problem is not None:
             raise self._problem
-        changes, self._changes, self._untouched = [change for change in self._changes if change[0] in _SHOWN], [], None
+        changes, self._changes, self._untouched, self._drawn = [change for change in self._changes if change[0] in _SHOWN], [], None, 0
         return _packed(changes) if changes else None
 
     def _session(self, state: RunState) -> None:
@@ -217,33 +224,9 @@ def _counters_in(image: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: image[name] for name in NO_COUNTERS} if "seq" in image else NO_COUNTERS
 
 
-def check_values(values: Mapping[str, Any]) -> None:
-    """Raise CheckpointError, if a session value cannot be kept."""
-    for key, value in values.items():
-        try:
-            kept_value(value)
-        except CheckpointError as error:
-            instead = "What only lives in this process belongs into a closure or into options, or the run into a Runner with durability='none'."
-            msg = f"the session value {key!r} cannot be kept in the store of this run: {error} {instead}"
-            raise CheckpointError(msg) from error
-
-
-class _Packed(bytes):
-    """Of a value that may be changed in place."""
-
-    __slots__ = ()
-
-
-def kept_value(value: Any) -> Any:
-    """A value as it is remembered, to tell whether it has changed since: itself, or its bytes."""
-    if type(value) in _PLAIN:
-        return value
-    return _Packed(pack(value))
-
-
-def _packed(changes: list[list[Any]]) -> bytes:
+def _packed(changes: list[list[Any]], frames: int = 0) -> bytes:
     try:
-        return pack(changes, binaries=sum(change[0] == "frame" for change in changes))
+        return pack(changes, binaries=frames)
     except CheckpointError:
         return pack([_without_display(change) if change[0] == "event" else change for change in changes])
 

@@ -46,13 +46,15 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
 
     `journaled`: whether a journal has the events, but for those that are shown after the last save.
     """
-    events = tuple(event for event in result.events if type(event.action) is Interrupted or not event.invocation_id) if journaled else result.events
+    events = result.events
+    if journaled:
+        events = tuple([event for event in events if not event.invocation_id or type(event.action) is Interrupted])
     usage, message = result.usage, result.final_message
     in_journal = _number_of(message, result.events) if journaled and message is not None else None
     said: dict[str, Any] = {
         "outcome": _FORMAT,
         "root": root,
-        "status": result.status.value,
+        "status": str(result.status),
         "message": message if in_journal is None else in_journal,
         "usage": (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests),
         "agent": result.last_agent,
@@ -61,8 +63,9 @@ def pack_outcome(result: RunResult, root: str, input: str | None, *, journaled: 
     said["output"] = _TEXT if is_text else (result.output,)
     if result.error is not None:
         said["error"] = result.error
-    rest = {"input": input, "interrupts": result.interrupts, "values": result.session_values, "events": events}
-    said.update((key, value) for key, value in rest.items() if value)
+    if input or result.interrupts or result.session_values or events:
+        rest = {"input": input, "interrupts": result.interrupts, "values": result.session_values, "events": events}
+        said.update((key, value) for key, value in rest.items() if value)
     try:
         return pack(said)
     except CheckpointError:

@@ -130,9 +130,9 @@ class Lease:
             self.lose()
             raise self.lost_error()
 
-    def hold(self, claim: Claim, life: int) -> None:
-        """It was taken, in that life of its owner."""
-        self.claim, self.life, self.asked = claim, life, self.owner.now()
+    def hold(self, claim: Claim, life: int, asked: float) -> None:
+        """It was taken, in that life of its owner, by what the store was asked then."""
+        self.claim, self.life, self.asked = claim, life, asked
         self.state = LeaseState.HELD
 
     async def leave(self) -> None:
@@ -146,7 +146,13 @@ class Lease:
         assert self.claim is not None
         asked = self.owner.now()
         try:
-            await self._commit(self.claim, writes, then)
+            try:
+                await self.owner.commit(self.claim, writes, then)
+            except WriteRefused as refused:
+                # An owner that was held up for longer than its time is alive again, if it was not revoked: it has what no other one took.
+                if refused.reason != "owner" or not await self.owner.revive(self.claim.owner):
+                    raise
+                await self.owner.commit(self.claim, writes, then)
         except WriteRefused as refused:
             if refused.reason == "value":
                 raise
@@ -158,15 +164,6 @@ class Lease:
         self.asked = asked
         if then != "keep":
             self.state = LeaseState.RETURNED
-
-    async def _commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
-        """Write by the claim. An owner that was held up for longer than its time is alive again, if it was not revoked: it has what no other one took."""
-        try:
-            await self.owner.commit(claim, writes, then)
-        except WriteRefused as refused:
-            if refused.reason != "owner" or not await self.owner.revive(claim.owner):
-                raise
-            await self.owner.commit(claim, writes, then)
 
     def lost_error(self, why: str = "") -> RunLost:
         said = why or "its time was over before it could be prolonged, or it was revoked, and another process may continue it"

@@ -100,12 +100,9 @@ class SystemLeases:
         self._is_late: set[StoreOwner] = set()  # those that could not say so the last time
         self.keeper: LeaseKeeper | None = None
 
-    async def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> bool:
+    def take(self, access: StoreAccess, lease: Lease, writes: Sequence[Write] = ()) -> Coroutine[Any, Any, bool]:
         """Take a lease, and write by it, in one step. It is prolonged until it is given back. Returns False if another run or process has it."""
-        if not await self._take(access, lease, "", "reject", writes):
-            return False
-        self._set_look_timer()
-        return True
+        return self._take(access, lease, "", "reject", writes)
 
     def stop_here(self, access: StoreAccess, key: str, request: CancelRun) -> bool:
         """End a run that this system has. Returns False if it has none of that key."""
@@ -118,12 +115,10 @@ class SystemLeases:
 
     async def take_turn(self, access: StoreAccess, lease: Lease, mark: str, busy: Busy) -> bool:
         """Take a lease when its turn has come. Returns False if there is one in front, and `busy` says not to wait."""
-        if not await self._take(access, lease, mark, busy, ()):
-            return False
-        self._set_look_timer()
-        if lease.owner.is_wanted(lease.key):
+        taken = await self._take(access, lease, mark, busy, ())
+        if taken and lease.owner.is_wanted(lease.key):
             lease.preempt()
-        return True
+        return taken
 
     async def give_back(self, lease: Lease) -> None:
         """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, that is done later."""
@@ -183,20 +178,21 @@ class SystemLeases:
 
     def _remove(self, lease: Lease) -> None:
         """Forget a lease, unless another one waits for it by now."""
-        owner = lease.owner
-        if owner.by_key.get(lease.key) is not lease or owner.grant_next(lease.key):
+        owner, key = lease.owner, lease.key
+        if owner.by_key.get(key) is not lease or (key in owner.waiting and owner.grant_next(key)):
             return
-        del owner.by_key[lease.key]
-        self._rest()
+        del owner.by_key[key]
+        if not owner.by_key:
+            self._rest()
 
     def _rest(self) -> None:
         """If there is nothing left to do, have no actor, and no timers."""
-        for owner in self._by_store.values():
-            if not owner.by_key and not owner.owed:
-                for task in owner.tasks:  # a store that does not answer must not keep a task of a run that has ended
-                    if task is not asyncio.current_task():
-                        task.cancel()
-        if self.keeper is not None and not any(owner.by_key or owner.owed for owner in self._by_store.values()):
+        resting = [owner for owner in self._by_store.values() if not owner.by_key and not owner.owed]
+        for owner in resting:
+            for task in owner.tasks:  # a store that does not answer must not keep a task of a run that has ended
+                if task is not asyncio.current_task():
+                    task.cancel()
+        if self.keeper is not None and len(resting) == len(self._by_store):
             keeper, self.keeper = self.keeper, None
             self._end_timers()
             keeper.leave()
@@ -224,6 +220,8 @@ class SystemLeases:
             raise
         if not taken:
             self._remove(lease)
+        elif self._look_timer is None:
+            self._set_look_timer()
         return taken
 
     async def _queue(self, lease: Lease, busy: Busy) -> bool:
@@ -251,8 +249,9 @@ class SystemLeases:
 
     async def _claim(self, lease: Lease, writes: Sequence[Write] = ()) -> bool:
         owner = lease.owner
-        await owner.enter()
-        life = owner.life
+        if not owner.is_sure():
+            await owner.enter()
+        life, asked = owner.life, owner.now()
         try:
             claim = await self._ask(lease, writes)
         except WriteRefused as refused:
@@ -260,7 +259,7 @@ class SystemLeases:
                 raise
             owner.end()  # it was revoked, or stopped for longer than it is alive, at this very moment
             await owner.enter()
-            life = owner.life
+            life, asked = owner.life, owner.now()
             claim = await self._ask(lease, writes)
         if owner.by_key.get(lease.key) is not lease:
             if claim is not None:
@@ -268,16 +267,18 @@ class SystemLeases:
             raise SystemDraining(_LEFT)
         if claim is not None:
             owner.owed.pop(lease.key, None)
-            lease.hold(claim, life)
-            self._set_renew_timer()
+            lease.hold(claim, life, asked)
+            if self._renew_timer is None:
+                self._set_renew_timer()
         return claim is not None
 
-    async def _ask(self, lease: Lease, writes: Sequence[Write]) -> Claim | None:
+    def _ask(self, lease: Lease, writes: Sequence[Write]) -> Coroutine[Any, Any, Claim | None]:
         """Have the store grant it. If who waits for the answer gives up, it is still heard, unless whatever the store is asked next comes after it."""
-        owner = lease.owner
-        granting = owner.access.claim(lease.key, owner.name, writes, former=lease.former)
-        if owner.access.answers_in_order:
-            return await granting
+        access = lease.owner.access
+        granting = access.claim(lease.key, lease.owner.name, writes, lease.former)
+        return granting if access.answers_in_order else self._heard(lease, granting)
+
+    async def _heard(self, lease: Lease, granting: Coroutine[Any, Any, Claim | None]) -> Claim | None:
         lease.asking = self._loop.create_task(granting)
         claim = await asyncio.shield(lease.asking)
         lease.asking = None

@@ -123,9 +123,6 @@ class OpenMark:
         """Say that there is nothing left to do."""
         return [Remove(self.key)] if self.is_open else []
 
-    def closed(self) -> None:
-        self.is_open = False
-
 
 def read_mark(agent: str, run_id: str, data: bytes) -> UnfinishedRun:
     """The run that a mark says is not finished. Raises `CheckpointError`."""

@@ -20,7 +20,7 @@ from ..errors import ResumeError, WriteRefused
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .checkpoint import kept_of
-from .image import draw, rebuild
+from .image import draw, draw_beginning, rebuild
 from .journal import Journal, replay
 from .loading import FoundCheckpoint, find_checkpoint, load_image
 from .long_history import Segments
@@ -69,16 +69,11 @@ class RunPersistence:
         self.mark = OpenMark(run)
         self._listing = RunListing(access, time())
         self._slot = SaveSlot(access, run.checkpoint_id)
-        self._answer = AnswerMark()
+        self._answer: AnswerMark | None = None  # if it was interrupted, and continues
         self._records = 0  # how many the journal holds
         self._covers_journal = True  # whether the image that it continues from is made of all of them
         self._save_failed = False  # whether the run was to be saved, and is not
         self.own = RunLease(access)
-
-    @property
-    def unfinished(self) -> UnfinishedRun:
-        """What its mark says of it."""
-        return self.mark.run
 
     @property
     def segments(self) -> Segments:
@@ -98,7 +93,7 @@ class RunPersistence:
         mark, journal, record = self.mark.put(), journal_key(self.run_id), None
         writes: list[Write] = [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
-            record = self.journal.begin(draw(state, self._root))
+            record = self.journal.begin(draw_beginning(state, self._root))
             writes.append(Append(journal, (record,), 0))
         writes.append(mark)
         writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
@@ -139,7 +134,7 @@ class RunPersistence:
             self._slot.know(number, found.head)
             if content.get("open"):
                 self.mark.opened(self.own.clock)
-            self._answer.find(content["run"], number)
+            self._answer = AnswerMark(content["run"], number)
             self.own.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
         await self.own.give_back()
@@ -207,7 +202,8 @@ class RunPersistence:
         elif self.keeps_outcome:
             await self._write(self._opening(state))
             self.mark.opened(self.own.clock)
-        self._answer.claim()
+        if self._answer is not None:
+            self._answer.claim()
 
     def _opening(self, state: RunState) -> list[Write]:
         """What says that the run is not finished, and takes back how it had ended, where that is kept."""
@@ -235,11 +231,11 @@ class RunPersistence:
         last = await self._slot.look()
         kind, number = image["mark"] or (None, 0)
         if kind == "drained":
-            self._answer.find(self.run_id, number)
+            self._answer = AnswerMark(self.run_id, number)
         elif kind == "resumed":
             is_last = last is not None and (last["run"], last["number"]) == (self.run_id, number)
             if is_last and await self.access.get(answered_key(self.run_id, number)) is None:
-                self._answer.find(self.run_id, number)  # that resume was lost before its first step; from now on its answer is binding
+                self._answer = AnswerMark(self.run_id, number)  # that resume was lost before its first step; from now on its answer is binding
         elif kind is not None:
             if kind in ("interrupted", "cancelled") and number > (self._slot.number or 0):
                 await self._complete_save(number)
@@ -253,7 +249,7 @@ class RunPersistence:
         answered = await self.access.get(answered_key(self.run_id, found["number"]))
         if found["run"] != self.run_id or answered is not None:
             return None
-        self._answer.find(self.run_id, found["number"])
+        self._answer = AnswerMark(self.run_id, found["number"])
         return await self._image_of(found)
 
     async def _complete_save(self, number: int) -> None:
@@ -268,10 +264,13 @@ class RunPersistence:
     @property
     def must_write(self) -> bool:
         """Whether a step is to be written before it is shown."""
-        return self.journal is not None or self._answer.is_due
+        return self.journal is not None or (self._answer is not None and self._answer.is_due)
 
     def _append(self, *records: bytes) -> Write:
         return Append(journal_key(self.run_id), records, self._records)
+
+    def _answered(self) -> list[Write]:
+        return [] if self._answer is None else self._answer.writes()
 
     def _position(self, records: int) -> dict[str, Any]:
         return {"journal": self.run_id, "records": records}
@@ -279,7 +278,7 @@ class RunPersistence:
     async def flush(self, state: RunState, *, ahead: int = 0) -> None:
         """Write what has happened since the last time. What is to be shown is shown after that; of the counters, `ahead` events are as good as shown."""
         record = None if self.journal is None else self.journal.take(state, ahead)
-        writes = self._answer.writes()
+        writes = self._answered()
         if record is not None:
             writes.append(self._append(record))
             if self.mark.is_due(self.own.clock):
@@ -289,7 +288,8 @@ class RunPersistence:
         if not writes:
             return
         await self._write(writes)
-        self._answer.written()
+        if self._answer is not None:
+            self._answer.written()
         if record is not None:
             self._records += 1
             if len(writes) > 1:
@@ -300,7 +300,7 @@ class RunPersistence:
         try:
             await self.own.write(writes, then)
         except WriteRefused as refused:
-            if self._answer.is_due and refused.key == self._answer.key:
+            if self._answer is not None and self._answer.is_due and refused.key == self._answer.key:
                 msg = f"checkpoint {self.checkpoint_id!r} was answered by another process meanwhile."
                 raise ResumeError(msg, run=self.run_id) from refused
             raise
@@ -333,21 +333,22 @@ class RunPersistence:
             content |= self.mark.kept_with_saves()
             checkpoint, writes = self._slot.save(self.run_id, self.mark.run.agent, content)
             try:
-                await self._write([*self._answer.writes(), *steps, *writes, *marks], ending)
+                await self._write([*self._answered(), *steps, *writes, *marks], ending)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
                     raise
                 await self._slot.look_for(self.run_id)  # another run was saved under the same name meanwhile
         self._records += len(records)
-        self._answer.written()
+        if self._answer is not None:
+            self._answer.written()
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
             self.mark.opened(self.own.clock)
             self.own.leaves_unfinished(unfinished=True)
         elif is_over:
-            self.mark.closed()
+            self.mark.is_open = False
             await self.own.give_back()
 
     # --- the end ---
@@ -360,23 +361,25 @@ class RunPersistence:
         try:
             if unfinished or self._save_failed or (end is not None and end.result.status is RunStatus.INTERRUPTED):
                 return  # one that waits was given back when it was saved: whoever answers it has it by now
-            writes = self._answer.writes()  # it may have come to its end without a step
-            if with_step and self.journal is not None and (record := self.journal.take_last()) is not None:
-                writes.append(self._append(record))
+            journal, mark, key = self.journal, self.mark, journal_key(self.run_id)
+            writes = self._answered()  # it may have come to its end without a step
+            if with_step and journal is not None and (record := journal.take_last()) is not None:
+                writes.append(Append(key, (record,), self._records))
             stands = bool(self._slot.number)  # a save that is resumed later stands on the journal
             if end is not None and state is not None:
-                writes += self._listing.end(self.mark.run, state, end, stands=stands)
-            elif self.recovered and self.journal is None and self.mark.is_open:
-                writes += await restated(self.access, self.mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
+                writes += self._listing.end(mark.run, state, end, stands=stands)
+            elif self.recovered and journal is None and mark.is_open:
+                writes += await restated(self.access, mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
             if end is not None and end.packed is not None:
-                writes.append(Put(journal_key(self.run_id), end.packed, None if stands else self.mark.run.keep))
-            elif self.mark.is_open and self.journal is not None and not stands:
-                writes.append(Remove(journal_key(self.run_id)))  # no save stands on it
-            writes += self.mark.remove()
+                writes.append(Put(key, end.packed, None if stands else mark.run.keep))
+            elif mark.is_open and journal is not None and not stands:
+                writes.append(Remove(key))  # no save stands on it
+            writes += mark.remove()
             if writes or self.own.held is not None:
                 await self._write(writes, "forget")
-            self._answer.written()
-            self.mark.closed()
+            if self._answer is not None:
+                self._answer.written()
+            mark.is_open = False
         finally:
             await self.own.give_back()
 

@@ -155,7 +155,7 @@ async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
 
 async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
     """It has ended its process too often: let the others finish."""
-    run = replace(persistence.unfinished, attempts=persistence.own.attempts - 1)
+    run = replace(persistence.mark.run, attempts=persistence.own.attempts - 1)
     said = pack({"mark": mark, "attempts": run.attempts})
     await persistence.set_aside([Put(stuck_key(run.agent, run.id), said)])
     loggers.durability.error(

@@ -72,7 +72,7 @@ class RunListing:
         session = "" if context.session_id is None else session_text(context.session_id)
         labels = tuple(label_text(*label) for label in run.labels.items()) if run.labels else ()
         if result is None and not state.seq and not run.attempts and not session:  # as nearly all begin
-            return [RunEntry(run.id, run.agent, "", status.value, self._started, labels, _packed((_FORMAT, run.checkpoint_id, now)), seconds)]
+            return [RunEntry(run.id, run.agent, "", str(status), self._started, labels, _packed((_FORMAT, run.checkpoint_id, now)), seconds)]
         usage, waits = context.usage, result is not None and status is RunStatus.INTERRUPTED
         said = (
             _FORMAT,
@@ -87,7 +87,7 @@ class RunListing:
             pack(result.interrupts) if waits and result is not None else None,
             context.session_id,
         )
-        return [RunEntry(run.id, run.agent, session, status.value, self._started, labels, _packed(said), seconds)]
+        return [RunEntry(run.id, run.agent, session, str(status), self._started, labels, _packed(said), seconds)]
 
     def end(self, run: UnfinishedRun, state: RunState, end: RunEnd, *, stands: bool) -> list[Write]:
         """It has ended. `stands`: a save of it stays, which can be resumed."""

@@ -42,7 +42,7 @@ _LIST: Final = ("run_entry", "run_entries")
 class StoreAccess:
     """One store."""
 
-    __slots__ = ("_deletes", "_has_journals", "_is_ours", "_owners", "is_fenced", "lists_runs", "store")
+    __slots__ = ("_deletes", "_is_ours", "_owners", "answers_at_once", "answers_in_order", "has_journals", "is_fenced", "lists_runs", "store")
 
     def __init__(self, store: Any) -> None:
         missing = _missing(store, _LEAST)
@@ -53,10 +53,14 @@ class StoreAccess:
         self.store = store
         self._is_ours = type(store) in _OURS  # these have limits of their own
         self._deletes = not _missing(store, ("delete",))
-        self._has_journals = not _missing(store, _JOURNAL)
-        self.is_fenced = self._has_journals and not _missing(store, _OWNERS)
+        self.has_journals = not _missing(store, _JOURNAL)
+        self.is_fenced = self.has_journals and not _missing(store, _OWNERS)
         self.lists_runs = self.is_fenced and not _missing(store, _LIST)
         self._owners: Any = store if self.is_fenced else _beside_of(store)
+        self.answers_at_once = type(store) is MemoryStore
+        """Whether it never lets anybody wait."""
+        self.answers_in_order = type(store) in (MemoryStore, SQLiteStore)
+        """Whether it never does what it is asked for before what it was asked for earlier."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreAccess) and other.store is self.store
@@ -88,20 +92,6 @@ class StoreAccess:
             )
             raise UsageError(msg)
 
-    @property
-    def answers_at_once(self) -> bool:
-        """Whether it never lets anybody wait."""
-        return type(self.store) is MemoryStore
-
-    @property
-    def answers_in_order(self) -> bool:
-        """Whether it never does what it is asked for before what it was asked for earlier."""
-        return type(self.store) in (MemoryStore, SQLiteStore)
-
-    @property
-    def has_journals(self) -> bool:
-        return self._has_journals
-
     # --- values and journals ---
 
     async def get(self, key: str) -> bytes | None:
@@ -113,7 +103,7 @@ class StoreAccess:
 
     async def get_both(self, one: str, two: str) -> tuple[bytes | None, bytes | None]:
         """Two values, in the time of one where that is long."""
-        if type(self.store) is MemoryStore:
+        if self.answers_at_once:
             return await self.get(one), await self.get(two)
         found = await asyncio.gather(self.get(one), self.get(two))
         return found[0], found[1]
@@ -158,10 +148,10 @@ class StoreAccess:
     async def revoke(self, owner: str) -> None:
         await self._do(self._owners.revoke, owner)
 
-    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), former: str | None = None) -> Claim | None:
         """Take a key; also one of an owner that is known to be gone, and has not given it back."""
         if not self.is_fenced and writes:
-            claim = await self.claim(key, owner, former=former)
+            claim = await self.claim(key, owner, (), former)
             if claim is not None:
                 await self.commit(claim, writes)
             return claim

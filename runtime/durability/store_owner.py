@@ -50,8 +50,8 @@ class StoreOwner:
         "__weakref__",
         "_entering",
         "_has_entered",
-        "_is_quiet",
         "_loop",
+        "_quiet",
         "_until",
         "_writes",
         "access",
@@ -74,8 +74,7 @@ class StoreOwner:
         self._loop = system.loop
         self._entering = asyncio.Lock()
         self._writes = 0  # that are under way
-        self._is_quiet = asyncio.Event()  # whether there are none
-        self._is_quiet.set()
+        self._quiet: asyncio.Event | None = None  # what is waited for when the system is left: that there are none
         self.life = 0  # one more each time that its time may have been over before the store heard of it again: others may have taken something meanwhile
         self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
         self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
@@ -191,13 +190,12 @@ class StoreOwner:
     async def commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
         """Write by one of its claims."""
         self._writes += 1
-        self._is_quiet.clear()
         try:
             await self.access.commit(claim, writes, then=then)
         finally:
             self._writes -= 1
-            if not self._writes:
-                self._is_quiet.set()
+            if self._quiet is not None and not self._writes:
+                self._quiet.set()
 
     def grant_next(self, key: str) -> bool:
         """Pass a lease on to the next one that waits for it here, which takes it anew. Returns False if none does."""
@@ -227,7 +225,10 @@ class StoreOwner:
                     lease.granted.set_result(False)
         self.by_key.clear()
         self.waiting.clear()
-        await self._is_quiet.wait()
+        while self._writes:
+            self._quiet = self._quiet or asyncio.Event()
+            self._quiet.clear()
+            await self._quiet.wait()
         if entered and (held or self.owed):
             try:
                 for problem in await asyncio.gather(*map(self._release, held), return_exceptions=True):

@@ -251,7 +251,7 @@ class EventLog(RunState):
         persistence, result = self.persistence, self.record.make_result(outcome, more)
         if not packed or persistence is None or not persistence.keeps_outcome:
             return RunEnd(result, None)
-        run = persistence.unfinished
+        run = persistence.mark.run
         return RunEnd(result, pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None))
 
     # --- of no agent in particular ---

@@ -46,23 +46,21 @@ class Beginning:
     __slots__ = ()
 
     async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
-        if not await self._begin(event_log, system, stop):
+        if event_log.record.turn is not None:
+            await event_log.record.turn.begin(event_log, system, stop)
+        if (persistence := self._written(event_log, stop)) is not None and not await persistence.begin(event_log, system):
             run_id = event_log.context.run_id
             msg = f"run {run_id} is in the store already: a run is begun once."
             raise UsageError(msg, run=run_id)
         return None
 
-    async def _begin(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
-        if event_log.record.turn is not None:
-            await event_log.record.turn.begin(event_log, system, stop)
-        return await self._write(event_log, system, stop)
-
-    async def _write(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
+    def _written(self, event_log: EventLog, stop: Callable[[CancelRun], object]) -> RunPersistence | None:
+        """By what the run is written down as begun, if it is."""
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
-            return True
+            return None
         persistence.own.when_asked(stop)
-        return await persistence.begin(event_log, system)
+        return persistence
 
 
 class BeginningOnce(Beginning):
@@ -78,7 +76,7 @@ class BeginningOnce(Beginning):
             return None
         persistence = event_log.persistence
         assert persistence is not None
-        run, access = persistence.unfinished, persistence.access
+        run, access = persistence.mark.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
         has_waited = event_log.new_input_count is not None  # for its turn, and was given what was said before
@@ -91,7 +89,7 @@ class BeginningOnce(Beginning):
 
     async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
         """Take it, if no process works on it: who asks for it by its name need not wait for a `recover()`. On its last life, it waits for its turn there."""
-        access, run = persistence.access, persistence.unfinished
+        access, run = persistence.access, persistence.mark.run
         mark = await access.get(open_key(run.agent, run.id))
         if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
             return None
@@ -104,10 +102,10 @@ class BeginningOnce(Beginning):
         persistence, turn = event_log.persistence, event_log.record.turn
         assert persistence is not None
         if turn is not None:
-            if await self._is_known(persistence.access, persistence.unfinished):
+            if await self._is_known(persistence.access, persistence.mark.run):
                 return False
             await turn.begin(event_log, system, stop)
-        if await self._write(event_log, system, stop):
+        if self._written(event_log, stop) is None or await persistence.begin(event_log, system):
             return True
         if turn is not None:
             await turn.release()

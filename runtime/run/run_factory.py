@@ -21,9 +21,9 @@ from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
 from ..agent.session_values import SessionValues
 from ..agent.tree import Node
+from ..codec.kept_values import check_values
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
-from ..durability.journal import check_values
 from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess

@@ -1,7 +1,8 @@
 """What a session holds, turn by turn: the records in its journal, and what they add up to.
 
 A record is one part of a turn: the messages that came in it and those that were said, and the values that it has changed. A turn that was interrupted
-and goes on later has several. Each says how much of its run stood before it, so that nothing is there twice, whatever was written when.
+and goes on later has several. Each says how much of its run stood before it, so that nothing is there twice, whatever was written when. Each has a mark that
+no other record ever has: a journal whose record at some place is the same is the same up to there.
 
 Owns: the making and the reading of these records. It must never write to a store.
 """
@@ -13,11 +14,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from ..agent.history import OpenCalls
 from ..agent.invocation import Assignment, walk
+from ..codec.kept_values import kept_value, value_of
 from ..codec.packing import pack, unpack
-from ..data.chat import Message
+from ..data.chat import Message, new_id
 from ..durability.image import checked_message
-from ..durability.journal import kept_value
 from ..errors import CheckpointError
 
 __all__ = ["SessionLog", "note_record", "turn_record", "waiting_calls"]
@@ -30,50 +32,98 @@ _NO_CALLS: Final[Mapping[str, str]] = MappingProxyType({})
 class SessionLog:
     """A session, as the store has it."""
 
-    __slots__ = ("_told", "_waiting", "last_agent", "messages", "note", "values")
+    __slots__ = ("_calls", "_kept", "_name", "_note", "_told", "_values", "_waiting", "count", "is_marked", "last", "last_agent", "messages", "size")
 
     def __init__(self, session_id: str, records: Iterable[bytes]) -> None:
+        self._name = session_id
         self.messages: list[Message] = []  # all that was said, oldest first
-        self.values: dict[str, Any] = {}
-        self.note: dict[str, Any] | None = None  # what the policy has noted last
+        self._kept: dict[str, Any] = {}  # the session values, as `kept_value` gives them
+        self._values: dict[str, Any] = {}  # those of them that were read and are not put there yet
+        self._note: bytes | None = None  # what the policy has noted last
         self.last_agent: str | None = None  # with whom the last turn ended; None if no record says so
         self._told: dict[str, int] = {}  # how much of each run is in it
         self._waiting: dict[str, dict[str, str]] = {}  # of each run that was interrupted: what is said of its calls that wait for something
-        for position, record in enumerate(records):
+        self._calls = OpenCalls()
+        self.count = 0  # of its records
+        self.size = 0  # bytes of them
+        self.last = b""  # the last one
+        self.is_marked = False  # whether no other record ever is the same
+        self.read(records)
+
+    def read(self, records: Iterable[bytes]) -> None:
+        """These come next. If one of them is damaged, that is raised, and this is of no use any more."""
+        for record in records:
             try:
-                self._add(unpack(record))
+                self._add(record, unpack(record))
             except CheckpointError as error:
-                msg = f"session {session_id!r}, record {position}: {error}"
+                msg = f"session {self._name!r}, record {self.count}: {error}"
                 raise CheckpointError(msg) from error
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                msg = f"session {session_id!r} is damaged at record {position}: {type(error).__name__}: {error}"
+                msg = f"session {self._name!r} is damaged at record {self.count}: {type(error).__name__}: {error}"
                 raise CheckpointError(msg) from error
 
-    def _add(self, record: Any) -> None:
-        if record["session"] > _FORMAT:
-            msg = f"it was written by a newer version of understudy: its format is {record['session']}, and this one reads up to {_FORMAT}. Update."
+    def _add(self, packed: bytes, said: Mapping[str, Any]) -> None:
+        if said["session"] > _FORMAT:
+            msg = f"it was written by a newer version of understudy: its format is {said['session']}, and this one reads up to {_FORMAT}. Update."
             raise CheckpointError(msg)
-        if "note" in record:
-            self.note = dict(record["note"])
-            return
-        run, start, messages = record["run"], record["from"], record["messages"]
+        if "note" in said:
+            self._note = pack(dict(said["note"]))
+        else:
+            self._add_turn(said)
+        self.last, self.is_marked = packed, type(said.get("mark")) is str
+        self.count += 1
+        self.size += len(packed)
+
+    def _add_turn(self, said: Mapping[str, Any]) -> None:
+        run, start, messages = said["run"], said["from"], said["messages"]
         for message in messages:
             checked_message(message)
         told = self._told.get(run, 0)
-        self.messages.extend(messages[max(0, told - start) :])
+        new = messages[max(0, told - start) :]
+        self.messages.extend(new)
+        self._calls.follow(new)
         self._told[run] = max(told, start + len(messages))
-        revised = record.get("revised")  # of messages whose listener has interrupted: what was heard of them
+        revised = said.get("revised")  # of messages whose listener has interrupted: what was heard of them
         if revised:
             self.messages = [replace(one, content=str(revised[one.id])) if one.id in revised else one for one in self.messages]
-        self._waiting[run] = {str(call_id): str(text) for call_id, text in record.get("waits", {}).items()}
-        self.values.update(record["values"])
-        for key in record["gone"]:
-            self.values.pop(key, None)
-        agent = record.get("agent")  # records that were written before there was one have none
+        waits = said.get("waits")
+        if waits:
+            self._waiting[run] = {str(call_id): str(text) for call_id, text in waits.items()}
+        else:
+            self._waiting.pop(run, None)
+        self._values.update(said["values"])
+        for key in said["gone"]:
+            self._kept.pop(key, None)
+            self._values.pop(key, None)
+        agent = said.get("agent")  # records that were written before there was one have none
         if not isinstance(agent, str | None):
             msg = f"an agent is no {type(agent).__name__}"
             raise TypeError(msg)
         self.last_agent = agent or self.last_agent
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The session values, as `kept_value` gives them."""
+        if self._values:
+            self._kept.update((key, kept_value(value)) for key, value in self._values.items())
+            self._values = {}
+        return self._kept
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The session values. Each time they are made anew: whoever has them may change them."""
+        return {key: value_of(kept) for key, kept in self.kept.items()}
+
+    @property
+    def note(self) -> dict[str, Any] | None:
+        """What the policy has noted last."""
+        found: dict[str, Any] | None = None if self._note is None else unpack(self._note)
+        return found
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each of its calls has its result right behind it, and each result a call."""
+        return self._calls.are_none
 
     @property
     def waiting(self) -> dict[str, str]:
@@ -107,8 +157,10 @@ def turn_record(
     said = list(messages)
     if not said and not changed and not gone and not waits:
         return None
-    record = {"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone, "agent": agent}
-    return pack({**record, "waits": dict(waits)} if waits else record)
+    record = {"session": _FORMAT, "run": run_id, "from": start, "messages": said, "values": changed, "gone": gone, "agent": agent, "mark": new_id()}
+    if waits:
+        record["waits"] = dict(waits)
+    return pack(record)
 
 
 def waiting_calls(root: Assignment | None) -> dict[str, str]:
@@ -125,4 +177,4 @@ def waiting_calls(root: Assignment | None) -> dict[str, str]:
 
 def note_record(note: Mapping[str, Any]) -> bytes:
     """What a policy wants to find again, as a record."""
-    return pack({"session": _FORMAT, "note": dict(note)})
+    return pack({"session": _FORMAT, "note": dict(note), "mark": new_id()})

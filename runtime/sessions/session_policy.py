@@ -17,7 +17,7 @@ from ..errors import ModelBehaviorError, UsageError
 from ..maybe_await import maybe_await
 from ..models import ChatModel, ModelRequest, answer_of
 
-__all__ = ["Bounded", "KeepLast", "SessionPolicy", "SessionPolicyLike", "Summarize", "as_policy", "keep_last", "summarize"]
+__all__ = ["Bounded", "KeepAll", "KeepLast", "SessionPolicy", "SessionPolicyLike", "Summarize", "as_policy", "keep_last", "summarize"]
 
 _KEEP: Final = 20
 _AFTER: Final = 40
@@ -65,7 +65,7 @@ SessionPolicyLike: TypeAlias = "SessionPolicy | Callable[[Sequence[Message]], Se
 def as_policy(given: SessionPolicyLike) -> SessionPolicy:
     """What was given as `policy=`, as a policy."""
     if given is None:
-        return _All()
+        return KeepAll()
     if hasattr(given, "bound"):
         return cast("SessionPolicy", given)
     if callable(given):
@@ -109,7 +109,9 @@ def first_kept(messages: Sequence[Message], count: int) -> int:
     return start
 
 
-class _All:
+class KeepAll:
+    """All of it."""
+
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
         return Bounded(messages)

@@ -95,29 +95,31 @@ def limit_of(call: str, limit: object) -> int | None:
 
 def checked_writes(call: str, writes: Sequence[Write]) -> int:
     """About how many bytes they write. Raises, if one of them is none, or a part of it is not what it has to be."""
-    size = 0
-    for index, write in enumerate(writes):
+    size = index = 0
+    for write in writes:
         kind = type(write)
         if kind not in _WRITES:
             msg = f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, Expect, RunEntry or DropEntry."
             raise UsageError(msg)
-        if type(write.key) is not str or not 0 < len(write.key) <= _SURELY_SHORT:
-            key_bytes(call, write.key, name=f"writes[{index}].key")
-        if type(write) is Append:
+        key = write.key
+        if type(key) is not str or not 0 < len(key) <= _SURELY_SHORT:
+            key_bytes(call, key, name=f"writes[{index}].key")
+        if kind is Put or kind is RunEntry:
+            seconds = write.seconds  # type: ignore[union-attr]  # by its kind
+            if seconds is not None and not (type(seconds) is float and 0 < seconds <= _LONGEST_SPAN):
+                span(call, seconds, name=f"writes[{index}].seconds")
+        if type(write) is Put:
+            size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))
+        elif type(write) is Append:
             for record in write.records:
                 size += len(record if type(record) is bytes else value_bytes(call, record, name=f"writes[{index}].records"))
             if type(write.after) is not int or not 0 <= write.after <= _MOST:
                 count(call, write.after)
         elif type(write) is RunEntry:
             size += entry_size(call, write)
-            if write.seconds is not None:
-                span(call, write.seconds, name=f"writes[{index}].seconds")
-        elif type(write) is Put:
-            size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))
-            if write.seconds is not None:
-                span(call, write.seconds, name=f"writes[{index}].seconds")
         elif type(write) is Expect and write.value is not None:
             value_bytes(call, write.value, name=f"writes[{index}].value")
+        index += 1  # noqa: SIM113 -- a count that is seldom needed
     return size
 
 

@@ -144,17 +144,16 @@ class MemoryStore:
     async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
         key_bytes("MemoryStore.claim", key)
         owner_name("MemoryStore.claim", owner)
-        checked_writes("MemoryStore.claim", writes)
         if former is not None:
             key_bytes("MemoryStore.claim", former, name="former")  # there was no earlier version whose memory this could be
         with self._lock("claim"):
             holding = self._claims.get(key)
             now = self._time()
             if holding is not None and holding.owner != owner and self._is_alive(holding.owner, now):
+                checked_writes("MemoryStore.claim", writes)
                 return None
-            if not self._is_alive(owner, now):
-                raise _refused("owner", key, f"owner {owner!r} is not alive")
-            self._check(writes)
+            is_alive = self._owners.get(owner, -math.inf) > now
+            self._check("MemoryStore.claim", writes, now, or_raise=None if is_alive else _refused("owner", key, f"owner {owner!r} is not alive"))
             if holding is None:
                 holding = self._claims[key] = _Holding()
             self._epoch += 1
@@ -162,28 +161,30 @@ class MemoryStore:
             holding.attempts += 1
             self._do(writes, now)
             claim = Claim(key, owner, holding.epoch, holding.attempts)
-        self._tell_of(writes)
+        if self._watchers.by_key:
+            self._tell([write.key for write in writes])
         return claim
 
     async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
-        checked_writes("MemoryStore.commit", writes)
         with self._lock("commit"):
             now = self._time()
+            refused = None
             if claim is not None:
                 holding = self._claims.get(claim.key)
-                if holding is None or (holding.owner, holding.epoch) != (claim.owner, claim.epoch):
+                if holding is None or holding.epoch != claim.epoch or holding.owner != claim.owner:
                     by = "no owner" if holding is None or not holding.owner else f"owner {holding.owner!r}"
-                    raise _refused("epoch", claim.key, f"it is claimed by {by} by now")
-                if not self._is_alive(claim.owner, now):
-                    raise _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
-            self._check(writes)
+                    refused = _refused("epoch", claim.key, f"it is claimed by {by} by now")
+                elif self._owners.get(claim.owner, -math.inf) <= now:
+                    refused = _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
+            self._check("MemoryStore.commit", writes, now, or_raise=refused)
             self._do(writes, now)
             if claim is not None and then == "forget":
                 del self._claims[claim.key]
             elif claim is not None and then == "release":
                 holding = self._claims[claim.key]
                 holding.owner, holding.attempts = "", 0
-        self._tell_of(writes)
+        if self._watchers.by_key:
+            self._tell([write.key for write in writes])
 
     async def holder(self, key: str) -> str | None:
         key_bytes("MemoryStore.holder", key)
@@ -267,10 +268,6 @@ class MemoryStore:
         process = os.getpid()
         return self._locks.get(process) or self._locks.setdefault(process, threading.Lock())
 
-    def _tell_of(self, writes: Sequence[Write]) -> None:
-        if self._watchers:
-            self._tell([write.key for write in writes])
-
     def _tell(self, keys: Sequence[str]) -> None:
         if self._watchers:
             self._watchers.tell([key.encode("utf-8", "surrogatepass") for key in keys])
@@ -281,35 +278,52 @@ class MemoryStore:
         until = self._owners.get(owner)
         return until is not None and until > (self._time() if now is None else now)
 
-    def _check(self, writes: Sequence[Write]) -> None:
-        """Raise, if one of the writes is to be refused: by what there is before the first of them."""
+    def _check(self, call: str, writes: Sequence[Write], now: float, or_raise: WriteRefused | None) -> None:
+        """Raise, if one of the writes is none, or is to be refused: by what there is before the first of them."""
+        checked_writes(call, writes)
+        if or_raise is not None:
+            raise or_raise
+        entries = self._entries
         for write in writes:
+            kind = type(write)
+            if kind is not Append and kind is not Expect:
+                continue
+            entry = entries.get(write.key)
+            if entry is not None and entry.expires <= now:
+                self._forget(write.key)
+                entry = None
             if type(write) is Append:
-                entry = self._find(write.key)
                 held = 0 if entry is None else len(entry.records)
                 if held != write.after:
                     raise _refused("position", write.key, f"its journal holds {held} records, and not {write.after}")
-            elif type(write) is Expect:
-                entry = self._find(write.key)
-                if (entry is not None) if write.value is None else (entry is None or entry.value != write.value):
-                    raise _refused("value", write.key, "its value is another one by now")
+            elif type(write) is Expect and ((entry is not None) if write.value is None else (entry is None or entry.value != write.value)):
+                raise _refused("value", write.key, "its value is another one by now")
 
     def _do(self, writes: Sequence[Write], now: float) -> None:
+        if writes:
+            self._sweep_if_due(now)
+        entries, short = self._entries, self._short
         for write in writes:
-            if type(write) is Append:
-                if write.records:
-                    self._written(write.key, now).records.extend(write.records)
-            elif type(write) is Put:
-                entry = self._written(write.key, now)
-                entry.value = write.value
-                if write.seconds is not None:
-                    entry.expires = now + write.seconds
-                    self._short[write.key] = entry
-            elif type(write) is Remove:
+            kind = type(write)
+            if kind is Put or (type(write) is Append and write.records):
+                key = write.key
+                entry = entries.get(key)
+                if entry is None or self._ttl is not None or key in short:
+                    entry = self._entry_of(key, now)
+                else:
+                    entry.written = now
+                if type(write) is Append:
+                    entry.records.extend(write.records)
+                elif type(write) is Put:
+                    entry.value = write.value
+                    if write.seconds is not None:
+                        entry.expires = now + write.seconds
+                        short[key] = entry
+            elif kind is Remove:
                 self._forget(write.key)
             elif type(write) is RunEntry:
-                self._runs.put(write, self._time(), self._ttl)
-            elif type(write) is DropEntry:
+                self._runs.put(write, now, self._ttl)
+            elif kind is DropEntry:
                 self._runs.drop(write.key)
 
     def _under(self, prefix: str) -> list[str]:
@@ -329,12 +343,17 @@ class MemoryStore:
         self._entries.pop(key, None)
         self._short.pop(key, None)
 
-    def _written(self, key: str, now: float | None = None) -> _Entry:
+    def _written(self, key: str) -> _Entry:
         """The entry of that key, which is written now."""
-        if now is None:
-            now = self._time()
+        now = self._time()
+        self._sweep_if_due(now)
+        return self._entry_of(key, now)
+
+    def _sweep_if_due(self, now: float) -> None:
         if self._ttl is not None or (self._short and next(iter(self._short.values())).expires <= now):
             self._sweep(now)
+
+    def _entry_of(self, key: str, now: float) -> _Entry:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()

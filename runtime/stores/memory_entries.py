@@ -30,8 +30,10 @@ class MemoryEntries:
 
     def put(self, entry: RunEntry, now: float, ttl: float | None) -> None:
         key = entry.key
-        if self._ending:
-            self._sweep(now)
+        for soonest in self._ending.values():
+            if soonest <= now:
+                self._sweep(now)
+            break
         held = self._entries.get(key)
         first = None if held is None or held[2] <= now else held[0]
         if first is not None and (first.started, first.agent, first.labels) != (entry.started, entry.agent, entry.labels):

@@ -79,8 +79,13 @@ def checked_query(call: str, query: object) -> RunQuery:
 
 def entry_size(call: str, entry: RunEntry) -> int:
     """About how many bytes it has. Raises, if a part of it cannot be kept."""
-    columns = (entry.agent, entry.session, entry.status, *entry.labels)
-    size = len(entry.value) if type(entry.value) is bytes else -1
+    agent, session, status, labels, value = entry.agent, entry.session, entry.status, entry.labels, entry.value
+    if type(value) is bytes and type(agent) is type(session) is type(status) is str and not labels and type(entry.started) is int:
+        size = len(agent) + len(session) + len(status)
+        if size * 4 <= _LONGEST:  # as nearly all
+            return size + len(value)
+    columns = (agent, session, status, *labels)
+    size = len(value) if type(value) is bytes else -1
     for column in columns:
         if size < 0 or type(column) is not str or (len(column) * 4 > _LONGEST and len(column.encode("utf-8", "surrogatepass")) > _LONGEST):
             size = -1

@@ -1,9 +1,9 @@
 """The one thread in which a store's client blocks, so that no loop does.
 
-What is asked of a store from any loop and any thread becomes an operation in one queue. The thread takes all that wait, and has the backend do them as one
-batch: a thousand concurrent appends share a few transactions. It ends when there was nothing to do for a moment, and is started by the next operation; it
-never keeps the process alive. No operation is answered before it is done for good, and each is answered. The queue is no longer than there are callers, because
-each of them waits for its answer.
+What is asked of a store from any loop and any thread becomes an operation in one queue, into which a loop puts all that was asked in one of its cycles. The
+thread takes all that wait, and has the backend do them as one batch: a thousand concurrent appends share one transaction. It ends when there was nothing to do
+for a moment, and is started by the next operation; it never keeps the process alive. No operation is answered before it is done for good, and each is answered.
+The queue is no longer than there are callers, because each of them waits for its answer.
 
 Owns: the queue, the thread, who is answered with what, and when a batch is tried again. It must never know a backend's client.
 """
@@ -103,6 +103,7 @@ class Worker:
         self._name = name
         self._backend = backend
         self._queue: queue.SimpleQueue[Operation] = queue.SimpleQueue()
+        self._asked: dict[asyncio.AbstractEventLoop, list[Operation]] = {}  # in the present cycle of each loop: when it ends, they are put into the queue
         # Held to put something into the queue, and to decide that the thread ends: what is put is taken. The garbage collector may come to `abandon()` in a
         # thread that holds it already.
         self._lock = threading.RLock()
@@ -114,7 +115,16 @@ class Worker:
         """Have it done. A caller that is cancelled before it has begun takes it back."""
         operation.loop = loop = asyncio.get_running_loop()
         operation.future = future = loop.create_future()
-        self._put(operation)
+        with self._lock:
+            if self._closed:
+                msg = f"{self._name}.{operation.name}: the store is closed; make another one."
+                raise UsageError(msg)
+            asked = self._asked.get(loop)
+            if asked is None:
+                self._asked[loop] = [operation]
+                loop.call_soon(self._hand_over, loop)
+            else:
+                asked.append(operation)
         return await future
 
     def close(self) -> None:
@@ -133,15 +143,20 @@ class Worker:
         """As `close()`, without waiting: there is nobody who waits for anything any more."""
         self._end()
 
-    def _put(self, operation: Operation) -> None:
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A cycle of that loop has ended. One that was closed before that has nothing to wait for any more."""
         with self._lock:
-            if self._closed:
-                msg = f"{self._name}.{operation.name}: the store is closed; make another one."
-                raise UsageError(msg)
-            if self._thread is None:
-                thread = threading.Thread(target=self._work, name=f"{self._name}-worker", daemon=True)
-                thread.start()
-                self._thread = thread
+            self._put(self._asked.pop(loop, ()))
+            for ended in [other for other in self._asked if other.is_closed()]:
+                del self._asked[ended]
+
+    def _put(self, operations: Sequence[Operation]) -> None:
+        """Under the lock."""
+        if operations and self._thread is None:
+            thread = threading.Thread(target=self._work, name=f"{self._name}-worker", daemon=True)
+            thread.start()
+            self._thread = thread
+        for operation in operations:
             self._queue.put(operation)
 
     def _end(self) -> Future[object] | None:
@@ -149,6 +164,9 @@ class Worker:
             if self._closed:
                 return None
             self._closed = True
+            for asked in self._asked.values():
+                self._put(asked)
+            self._asked.clear()
             if self._thread is None:
                 self._backend.close()
                 return None

@@ -52,23 +52,23 @@ class Watchers:
 
     def __init__(self, *, always: bool = False) -> None:
         self._lock = threading.Lock()
-        self._by_key: dict[bytes, set[Watch]] = {}
+        self.by_key: dict[bytes, set[Watch]] = {}
         self._armed: set[bytes] = set()
         self._always = always  # what is written is told by the very one who writes it
         self.version = 0
         """Another one whenever other keys are wanted."""
 
     def __bool__(self) -> bool:
-        return bool(self._by_key)
+        return bool(self.by_key)
 
     def add(self, keys: Iterable[bytes], changed: Callable[[], None]) -> Watch:
         wanted = frozenset(keys)
         watch = Watch(self, wanted, changed)
         with self._lock:
             for key in wanted:
-                watching = self._by_key.get(key)
+                watching = self.by_key.get(key)
                 if watching is None:
-                    watching = self._by_key[key] = set()
+                    watching = self.by_key[key] = set()
                     self.version += 1
                 watching.add(watch)
         return watch
@@ -76,20 +76,20 @@ class Watchers:
     def remove(self, watch: Watch, keys: Iterable[bytes]) -> None:
         with self._lock:
             for key in keys:
-                watching = self._by_key.get(key)
+                watching = self.by_key.get(key)
                 if watching is None:
                     continue
                 watching.discard(watch)
                 if not watching:
-                    del self._by_key[key]
+                    del self.by_key[key]
                     self.version += 1
 
     def news(self, known: set[bytes]) -> tuple[set[bytes], set[bytes]]:
         """The keys that are watched now and are not known, and those that are known and not watched any more, which are armed no longer."""
         with self._lock:
-            gone = {key for key in known if key not in self._by_key}
+            gone = {key for key in known if key not in self.by_key}
             self._armed -= gone
-            return {key for key in self._by_key if key not in known}, gone
+            return {key for key in self.by_key if key not in known}, gone
 
     def are_armed(self, keys: frozenset[bytes]) -> bool:
         with self._lock:
@@ -98,7 +98,7 @@ class Watchers:
     def arm(self, keys: Iterable[bytes]) -> None:
         """From now on every change of these is told. Who watches them looks once more: what came before that was not."""
         with self._lock:
-            fresh = [key for key in keys if key in self._by_key and key not in self._armed]
+            fresh = [key for key in keys if key in self.by_key and key not in self._armed]
             self._armed.update(fresh)
         self.tell(fresh)
 
@@ -111,9 +111,9 @@ class Watchers:
 
     def tell(self, keys: Iterable[bytes]) -> None:
         """These have changed."""
-        if not self._by_key:
+        if not self.by_key:
             return
         with self._lock:
-            told = {watch for key in keys for watch in self._by_key.get(key, ())}
+            told = {watch for key in keys for watch in self.by_key.get(key, ())}
         for watch in told:
             watch.tell()

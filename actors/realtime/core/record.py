@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.agent.run_messages import LOST, CancelRun
+from ....runtime.codec.kept_values import kept_value
 from ....runtime.codec.packing import pack
 from ....runtime.data.chat import Message, new_id
-from ....runtime.durability.journal import kept_value
 from ....runtime.durability.lease import Lease
 from ....runtime.durability.leases import Busy, leases_of
 from ....runtime.durability.store_access import StoreAccess

@@ -16,8 +16,6 @@ __all__ = ["AnswerMark", "AnswerPhase"]
 class AnswerPhase(IntEnum):
     """Where an answer is in its life."""
 
-    NONE = 0
-    """The run was not interrupted."""
     FOUND = 1
     """There is an interrupt that was not answered yet."""
     CLAIMED = 2
@@ -31,11 +29,7 @@ class AnswerMark:
 
     __slots__ = ("key", "phase")
 
-    def __init__(self) -> None:
-        self.phase = AnswerPhase.NONE
-        self.key = ""
-
-    def find(self, run_id: str, number: int) -> None:
+    def __init__(self, run_id: str, number: int) -> None:
         self.key = answered_key(run_id, number)
         self.phase = AnswerPhase.FOUND
 

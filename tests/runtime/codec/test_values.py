@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.runtime.codec.kept_values import check_values
 from understudy.runtime.codec.packing import pack, register_type, unpack
-from understudy.runtime.durability.journal import check_values
 from understudy.runtime.errors import CheckpointError, UsageError
 
 T = TypeVar("T")

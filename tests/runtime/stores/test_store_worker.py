@@ -91,6 +91,49 @@ def test_what_waits_is_done_at_once_and_in_order(run, worker_of):
     run(main())
 
 
+def test_what_is_asked_in_one_cycle_of_a_loop_is_one_batch(run, worker_of):
+    desk = Desk()
+    worker = worker_of(desk)
+
+    async def main():
+        for _ in range(20):
+            await asyncio.gather(*(worker.do(Operation("set", b"%d" % number)) for number in range(50)))
+        assert desk.done == [[b"%d" % number for number in range(50)]] * 20
+
+    run(main())
+
+
+def test_closing_in_the_cycle_in_which_it_was_asked_comes_after_it(run, worker_of):
+    desk = Desk()
+    worker = worker_of(desk)
+
+    async def main():
+        asked = asyncio.create_task(worker.do(Operation("set", b"a")))
+        asyncio.get_running_loop().call_soon(worker.close)  # behind the task's step, and before what that has put off
+        assert await asked == b"a"
+        assert (desk.done, desk.closed) == ([[b"a"]], 1)
+
+    run(main())
+
+
+def test_what_a_loop_has_asked_in_its_last_cycle_holds_up_no_other(worker_of):
+    desk = Desk()
+    worker = worker_of(desk)
+    left = worker.do(Operation("set", b"left"))
+
+    async def leave():
+        left.send(None)
+
+    loop = asyncio.new_event_loop()
+    loop.call_soon(loop.stop)
+    loop.run_until_complete(leave())
+    loop.close()
+    left.close()
+    assert asyncio.run(worker.do(Operation("set", b"next"))) == b"next"
+    assert desk.done == [[b"next"]]
+    assert worker._asked == {}
+
+
 def test_a_batch_is_not_larger_than_a_transaction_should_be(run, worker_of):
     desk = Desk(held=True)
     worker = worker_of(desk)
