@@ -54,7 +54,7 @@ class Beginning:
 
     async def _begin(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
         if event_log.record.turn is not None:
-            await event_log.record.turn.begin(event_log.state, system, stop)
+            await event_log.record.turn.begin(event_log, system, stop)
         return await self._write(event_log, system, stop)
 
     async def _write(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
@@ -62,7 +62,7 @@ class Beginning:
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return True
         persistence.own.when_asked(stop)
-        return await persistence.begin(event_log.state, system)
+        return await persistence.begin(event_log, system)
 
 
 class BeginningOnce(Beginning):
@@ -81,7 +81,7 @@ class BeginningOnce(Beginning):
         run, access = persistence.unfinished, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
-        has_waited = event_log.state.new_input_count is not None  # for its turn, and was given what was said before
+        has_waited = event_log.new_input_count is not None  # for its turn, and was given what was said before
         if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
             return None
         if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
@@ -106,7 +106,7 @@ class BeginningOnce(Beginning):
         if turn is not None:
             if await self._is_known(persistence.access, persistence.unfinished):
                 return False
-            await turn.begin(event_log.state, system, stop)
+            await turn.begin(event_log, system, stop)
         if await self._write(event_log, system, stop):
             return True
         if turn is not None:
@@ -164,16 +164,16 @@ class Resuming:
         image, self._image = self._image, None
         if image is None:
             image = await persistence.load(system)
-        persistence.restore(image, event_log.state)
-        state, record = event_log.state, event_log.record
+        persistence.restore(image, event_log)
+        state, record = event_log, event_log.record
         if self._streaming is not None:
             _set_streaming(state, streaming=self._streaming)
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
         record.last_seq = state.seq
         if answers is not None:
-            answers.give(() if event_log.state.root is None else walk(event_log.state.root), persistence.checkpoint_id)
+            answers.give(() if event_log.root is None else walk(event_log.root), persistence.checkpoint_id)
         session_id = event_log.context.session_id
-        if event_log.state.new_input_count is not None and session_id is not None:
+        if event_log.new_input_count is not None and session_id is not None:
             event_log.record.turn = turn = Turn(persistence.access, session_id, "queue", None)
             event_log.record.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)
