@@ -6,7 +6,6 @@ It must never change what a call accepts: an option that is right takes no other
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -24,7 +23,9 @@ _NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR
 def meant(name: str, known: Iterable[str]) -> str:
     """What is said of an option that there is not: the one that is meant, or else all that there are."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    from difflib import get_close_matches  # noqa: PLC0415 -- needed only where something is wrong
+
+    close = get_close_matches(name, names, n=1)
     return f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(names)}."
 
 

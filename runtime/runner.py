@@ -101,8 +101,7 @@ class Runner(KeptRuns):
             if number < least:
                 msg = f"Runner({name}={number}): give {least} or more."
                 raise UsageError(msg)
-        access = _access_of(store, durability)
-        self._keep = seconds_kept(keep, steps=durability == "step")
+        access, self._keep = _access_of(store, durability), seconds_kept(keep, steps=durability == "step")
         if handoff_input_filter is not None and not callable(handoff_input_filter):
             msg = f"Runner(handoff_input_filter={handoff_input_filter!r}): give a function of HandoffInputData."
             raise UsageError(msg)
@@ -140,7 +139,9 @@ class Runner(KeptRuns):
         if not isinstance(text, str):
             msg = f"query({text!r}): give a text; messages go to run([...])."
             raise UsageError(msg)
-        return self.run((Message("user", text),), **options)
+        if options or self._access is not None or type(self).run is not _RUN:
+            return self.run((Message("user", text),), **options)
+        return self._factory.plain((Message("user", text),), self.streaming)
 
     @suggests_option("Runner.run")
     def run(
@@ -168,7 +169,7 @@ class Runner(KeptRuns):
 
         `labels` are texts by which `runs(labels=...)` finds the run: 16 at most, with names of up to 64 characters and values of up to 256.
         """
-        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
+        own = self._factory.context(session_id, session_values, options, context, None if run_id is None else check_run_id(run_id, self._tree.name))
         given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
         return self._begin(given, own, None)
 
@@ -254,7 +255,7 @@ class Runner(KeptRuns):
         labels: Mapping[str, str] | None = None,
         context: object = None,
     ) -> Run:
-        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else self._checked_id(run_id))
+        own = self._factory.context(turn.session_id, session_values, options, context, None if run_id is None else check_run_id(run_id, self._tree.name))
         given = Given(messages, checkpoint_id, streaming, timeout, run_id is not None, detached, checked_labels("run", labels))
         return self._begin(given, own, turn)
 
@@ -366,9 +367,6 @@ class Runner(KeptRuns):
 
     # --- making ---
 
-    def _checked_id(self, run_id: str) -> str:
-        return check_run_id(run_id, self._tree.name)
-
     def _persistence(
         self, context: RunContext, checkpoint_id: str | None, keep: float | None, mark: str | None, labels: Mapping[str, str]
     ) -> RunPersistence | None:
@@ -380,6 +378,9 @@ class Runner(KeptRuns):
         if self._access is None or self.durability == "none":
             return None
         return RunPersistence(self._access, self._tree, self._factory.unfinished(context, checkpoint_id, keep, mark, labels))
+
+
+_RUN: Final = Runner.run
 
 
 async def _no_store(_log: EventLog, _system: Host, _stop: object) -> None:

@@ -31,7 +31,7 @@ STATE = {
     "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
     "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
     "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},
-    "runtime.actor.actor": {"_birth": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
+    "runtime.actor.actor": {"_of_thread": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
     "runtime.actor.current": {
         "_lock": "guards the names below",
         "_making_default": "guards the making of the default system",
@@ -44,6 +44,7 @@ STATE = {
     "runtime.agent.override": {"_open": "a context variable: what a test has replaced holds for what is begun there"},
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
+    "runtime.run.casting": {"_BEGINS": "the envelope by which every agent begins: it has no sender, so nothing in it is ever set"},
     "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
     "runtime.durability.store_owner": {
         "_owners": "other systems of the process ask whether an owner is gone; weak",

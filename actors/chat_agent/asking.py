@@ -41,7 +41,7 @@ OFF: Final = "off"
 class Asking(TellsLast):
     """The calls of the model in one play of an agent."""
 
-    __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_model", "_opening", "_replies", "_setup")
+    __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_is_bare", "_model", "_opening", "_options", "_replies", "_setup")
 
     _replies: list[Message]  # of the call under way; made when there is something around that
 
@@ -52,7 +52,11 @@ class Asking(TellsLast):
         self._context = context
         self._door = door
         self._model = door.run.model_for_run(agent.model)
-        self._hooked = bool(door.run.hooks) or door.invocation.node.agent.hooks is not None
+        run = door.run
+        self._options = door.options
+        self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None
+        # Whether nothing stands around a call of the model, so that it needs no frame of its own as long as that takes.
+        self._is_bare = not (self._hooked or setup.stands_around or given.streaming or run.watch is not None or run.lease is not None)
         self.is_last = False
         self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
         self._opening: tuple[Message, ...] | None = None  # what every request of this play begins with; None until the first event is asked for
@@ -108,32 +112,30 @@ class Asking(TellsLast):
         elif self._door.run.watch is not None:
             reply = await self._ask_watched(request)
         else:
-            # Here, and with few variables: this frame is there as long as the model takes.
             try:
                 reply = await answer_of(self._model, request)
             except ModelError as error:
                 self._count(error.message)
                 raise
-            if not isinstance(reply, Message) or reply.role != "assistant":
-                self._count(reply)
-                self._check(reply)
-        if reply.tool_calls:
-            reply = with_ids(reply, said)
+        reply = self._usable(reply, said)
         if self._hooked:
             await self._door.call_hooks("on_model_end", self._agent, reply)
         return reply
 
-    async def _ask_watched(self, request: ModelRequest) -> Message:
-        """The plain call, with something that looks on."""
-        try:
-            reply = await self._answer(request)
-        except ModelError as error:
-            self._count(error.message)
-            raise
+    def _usable(self, reply: Message, said: list[Message]) -> Message:
+        """The model's reply as it is recorded. Raises, if it is none."""
         if not isinstance(reply, Message) or reply.role != "assistant":
             self._count(reply)
             self._check(reply)
-        return reply
+        return with_ids(reply, said) if reply.tool_calls else reply
+
+    async def _ask_watched(self, request: ModelRequest) -> Message:
+        """The plain call, with something that looks on."""
+        try:
+            return await self._answer(request)
+        except ModelError as error:
+            self._count(error.message)
+            raise
 
     async def _answer(self, request: ModelRequest) -> Message:
         watch = self._door.run.watch
@@ -147,7 +149,7 @@ class Asking(TellsLast):
         messages = (*opening, *complete_calls(said)) if said else opening
         if setup.answer is not None and (problem := door.notes.get("problem")) is not None:
             messages = (*messages, Message("user", problem))
-        options = door.options
+        options = self._options
         settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)

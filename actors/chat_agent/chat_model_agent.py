@@ -34,7 +34,7 @@ from ..tools.toolset import Toolset
 from .loop import React
 from .overridden import overridden, replaced
 from .setup import MessageModifier, Setup
-from .toolsets import play_with_toolsets
+from .toolsets import ToolsetPlay
 
 __all__ = ["ChatModelAgent", "GenerateOptions", "as_model"]
 
@@ -207,10 +207,11 @@ class ChatModelAgent(Agent):
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
         door = door_of(context)
         if self.toolsets:
-            return play_with_toolsets(self, input, context, door)
+            return ToolsetPlay(self, input, context, door)
         if door.run.override is not None:
             return React(*overridden(self, door.node, door.run.override), input, context, door)
-        return React(self, self.setup(door.node), input, context, door)
+        node = door.invocation.node
+        return React(self, node.kept or self.setup(node), input, context, door)
 
     def overridden_twin(self, model: ChatModel | str | None, tools: Mapping[str, Callable[..., object]], more: Iterable[Tool] = ()) -> Self:
         """A copy with another model, and with others in place of some tools, after more were added."""

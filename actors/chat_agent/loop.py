@@ -15,10 +15,11 @@ from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
-from ...runtime.data.events import AgentEvent
-from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError
+from ...runtime.data.events import AgentEvent, unstamped
+from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError
 from ...runtime.maybe_await import maybe_await
-from ..guardrail import applying, check_all, for_every_agent, last_input, names_before
+from ...runtime.models import answer_of
+from ..guardrail import InputGuardrail, OutputGuardrail, applying, check_all, for_every_agent, last_input, names_before
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
 from .asking import OFF, Asking, kept
@@ -37,25 +38,30 @@ _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class React(Asking):
-    """One play of a chat model's agent, as an iterator of its events. No generator: that keeps a frame, and takes 3 µs more for each play."""
+    """One play of a chat model's agent, event by event. No generator: that keeps a frame, and takes 3 µs more for each play."""
 
     __slots__ = ("_has_answered", "_input_checks", "_output_checks", "_problem")
 
     def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
-        super().__init__(agent, setup, given, context, door)
-        before = names_before(door.invocation)
-        if before and setup.everywhere is None:
-            setup.everywhere = for_every_agent(door.node)
-        wide = (setup.everywhere if before else None) or _NOTHING
-        self._input_checks = applying(agent.input_guardrails, "input_guardrails", before, wide) if wide or agent.input_guardrails else ()
-        self._output_checks = applying(agent.output_guardrails, "output_guardrails", before, wide) if wide or agent.output_guardrails else ()
+        Asking.__init__(self, agent, setup, given, context, door)
+        self._input_checks: Sequence[InputGuardrail] = ()
+        self._output_checks: Sequence[OutputGuardrail] = ()
+        invocation = door.invocation
+        if setup.guards or len(invocation.names) > 1 or invocation.assignment.parent is not None:
+            self._find_checks(names_before(invocation))
         self._problem: ModelBehaviorError | None = None  # with the answer that was shown last: the agent fails with it
         self._has_answered = False  # whether the model has said something without a call
 
-    def __aiter__(self) -> React:
-        return self
+    def _find_checks(self, before: Sequence[str]) -> None:
+        """The guardrails that are for this play: its agent's own, and those of the agents before it that are for every agent."""
+        agent, setup = self._agent, self._setup
+        if before and setup.everywhere is None:
+            setup.everywhere = for_every_agent(self._door.node)
+        wide = (setup.everywhere if before else None) or _NOTHING
+        self._input_checks = applying(agent.input_guardrails, "input_guardrails", before, wide) if wide or agent.input_guardrails else ()
+        self._output_checks = applying(agent.output_guardrails, "output_guardrails", before, wide) if wide or agent.output_guardrails else ()
 
-    async def __anext__(self) -> AgentEvent:
+    async def next_event(self) -> AgentEvent | None:
         """Take steps until there is an event, which is recorded before the next one is asked for."""
         agent, setup, door = self._agent, self._setup, self._door
         invocation = door.invocation
@@ -63,7 +69,7 @@ class React(Asking):
             if self._opening is None:
                 for middleware in setup.before_agent:
                     self._given = kept(await maybe_await(middleware.before_agent(self._context, self._given)), self._given, middleware, "before_agent")
-                prefix, given = None if door.options else setup.prefix, self._given.messages  # options may bring another instruction
+                prefix, given = None if self._options else setup.prefix, self._given.messages  # options may bring another instruction
                 self._opening = await self._make_opening() if prefix is None else (*prefix, *given) if prefix else given
             if self._problem is not None:
                 raise self._problem
@@ -75,7 +81,17 @@ class React(Asking):
                     await door.pause()
                 invocation.busy += 1
                 try:
-                    reply = await (self.ask(said) if said or not self._input_checks else self._ask_checked())
+                    if not said and self._input_checks:
+                        reply = await self._ask_checked()
+                    elif not self._is_bare:
+                        reply = await self.ask(said)
+                    else:
+                        # Here, and with few variables: this frame is there as long as the model takes.
+                        try:
+                            reply = self._usable(await answer_of(self._model, self._request(said)), said)
+                        except ModelError as error:
+                            self._count(error.message)
+                            raise
                 finally:
                     invocation.busy -= 1
                 if setup.answer is None or reply.tool_calls:
@@ -83,20 +99,17 @@ class React(Asking):
                     if self._output_checks and self._has_answered:
                         await self._check_output(reply.text)
                     self.is_last = self._has_answered and agent.output_key is None and not setup.after_agent
-                    return AgentEvent.of(reply)
+                    return unstamped(reply)
                 parsed, self._problem = self._parsed(setup.answer, reply)
                 if self._output_checks and (parsed is not None or door.run.null_answer == reply.id):
                     await self._check_output(parsed)
-                return AgentEvent.of(reply, None, parsed)
+                return unstamped(reply, None, parsed)
             if agent.output_key is not None or setup.after_agent:
                 await self._end(said)
         except StopAsyncIteration as error:
             msg = "a model, tool or callback raised StopAsyncIteration"
             raise RuntimeError(msg) from error
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        """Nothing is under way between two events."""
+        return None
 
     async def _work_off(self, said: list[Message]) -> bool:
         """The calls of the last reply that have no result yet, if there are such. Returns whether the agent is to end now."""

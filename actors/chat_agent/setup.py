@@ -43,11 +43,13 @@ class Setup:
         "before_agent",
         "before_model",
         "everywhere",
+        "guards",
         "policy",
         "prefix",
         "prepares",
         "rules",
         "specs",
+        "stands_around",
         "surrounds",
         "transfers",
         "widened",
@@ -76,6 +78,8 @@ class Setup:
         self.wrap_model = tuple(reversed(stages["wrap_model"]))
         self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)  # whether something changes each request
         self.surrounds = bool(self.wrap_model or self.after_model)  # whether something stands around each call of the model
+        self.guards = bool(agent.input_guardrails or agent.output_guardrails)
+        self.stands_around = self.prepares or self.surrounds or bool(self.before_agent)
         self.policy = ToolPolicy(
             tools=tools,
             direct=agent.return_directly,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.data.chat import Message, ToolCall
-from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
+from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent, unstamped
 from ...runtime.data.interrupt import InterruptContext
 from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, TransferError, text_of
 from ...runtime.maybe_await import maybe_await
@@ -290,7 +290,9 @@ class Round:
         """Have a result recorded. With an exit or a transfer its agent has ended, and is not asked again: what it leaves behind is recorded with it."""
         if isinstance(action, Exit | TransferToAgent) and self._policy.output_key is not None:
             self._door.run.session[self._policy.output_key] = message.text
-        await self._door.emit(AgentEvent.of(message, action))
+        event = unstamped(message, action)
+        if self._door.noted(event) is None:
+            await self._door.emit(event)
 
     async def _content(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> Any:
         """The content of the result. Raises ToolError, whatever went wrong."""

@@ -6,11 +6,11 @@ agent.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.run_messages import TellsLast
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent
 from ..tools.tool import Tool
@@ -20,15 +20,30 @@ from .setup import Setup
 if TYPE_CHECKING:
     from .chat_model_agent import ChatModelAgent
 
-__all__ = ["play_with_toolsets"]
+__all__ = ["ToolsetPlay"]
 
 
-async def play_with_toolsets(agent: ChatModelAgent, given: AgentInput, context: AgentContext, door: AgentDoor) -> AsyncGenerator[AgentEvent, None]:
-    """Play with the tools that there are now."""
-    tools = tuple([await toolset.tools_in(door.system) for toolset in agent.toolsets])
-    twin, setup = _widened(agent, door, tools)
-    async for event in React(twin, setup, given, context, door):
-        yield event
+class ToolsetPlay(TellsLast):
+    """A play with the tools that there are when it begins."""
+
+    __slots__ = ("_agent", "_context", "_door", "_given", "_play")
+
+    def __init__(self, agent: ChatModelAgent, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
+        self._agent = agent
+        self._given = given
+        self._context = context
+        self._door = door
+        self._play: React | None = None  # made when its tools are there
+        self.is_last = False
+
+    async def next_event(self) -> AgentEvent | None:
+        play = self._play
+        if play is None:
+            tools = tuple([await toolset.tools_in(self._door.system) for toolset in self._agent.toolsets])
+            play = self._play = React(*_widened(self._agent, self._door, tools), self._given, self._context, self._door)
+        event = await play.next_event()
+        self.is_last = play.is_last
+        return event
 
 
 def _widened(agent: ChatModelAgent, door: AgentDoor, tools: tuple[object, ...]) -> tuple[ChatModelAgent, Setup]:

@@ -15,7 +15,7 @@ _MOST_MEMORY = 2 * 2**30
 _MOST_IDLE = 1_000_000
 
 # By contender and measure: the least ratio of operations per second to it.
-_AT_LEAST = {"pykka": {"spawn": 30.0, "ask": 10.0, "tell": 3.0}, "autogen-core": {"ask": 2.0}}
+_AT_LEAST = {"pykka": {"spawn": 30.0, "ask": 15.0, "tell": 3.0}, "autogen-core": {"ask": 2.0}}
 
 # understudy must be slower than this contender by no measure.
 _NO_SLOWER_THAN = "autogen-core"

@@ -90,7 +90,7 @@ class Cell(ABC):
         name: str | None,
         parent: Cell | None,
         supervision: Supervision | None,
-        mailbox: Mailbox,
+        mailbox: Mailbox | None,
     ) -> None:
         self.system = system
         self.actor_class = actor_class
@@ -101,7 +101,8 @@ class Cell(ABC):
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        self.mailbox = mailbox
+        if mailbox is not None:  # else it is made when somebody looks for it
+            self.mailbox = mailbox
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
         self.actor: Actor | None = None  # None while there is no instance
@@ -161,10 +162,12 @@ class Cell(ABC):
     def state(self) -> str:
         return self.phase.value
 
+    def queued(self) -> int:
+        return len(self.mailbox)
+
     @property
     def task_context(self) -> contextvars.Context:
-        """The context in which the tasks of this actor run."""
-        return self.context
+        return self.context  # in which the tasks of this actor run
 
     @abstractmethod
     def begin(self) -> None:
@@ -254,7 +257,7 @@ class Cell(ABC):
 
     def is_busy(self) -> bool:
         """Whether messages wait in the mailbox; for a thread actor, also whether the thread handles one."""
-        return len(self.mailbox) > 0
+        return self.queued() > 0
 
     def may_spawn(self) -> bool:
         return not self.closing and self.phase in (STARTING, OPEN, RUNNING)
@@ -365,12 +368,11 @@ class Cell(ABC):
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
         """Answer the envelopes that were left in the mailbox."""
-        if not envelopes:
-            return
         for envelope in envelopes:
             if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
                 self.when_ended(envelope.reply_to.resolve)
-        refuse_all(self, envelopes, LEFT)
+        if envelopes:
+            refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
         """The last step of a life: answer the envelopes that are left, tell parent and watchers, and drop every reference."""
@@ -391,8 +393,8 @@ class Cell(ABC):
         # Read behind the lock that `ended` takes: who begins to watch from then on finds that it has ended.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)
-        self.resolve_left(left)
-        told, self.ended, self.ref = self.ended, (), None
+        if left:
+            self.resolve_left(left)
+        told, self.ended, self.ref, self.args, self.kwargs = self.ended, (), None, (), None
         for tell in told:
             tell(True)  # for example the reply of stop()
-        self.args, self.kwargs = (), None

@@ -14,13 +14,12 @@ from ..errors import ActorDeadError
 from . import lifecycle
 from .envelope import Envelope
 from .mailbox import MailboxClosed
-from .phase import OPEN
 
 if TYPE_CHECKING:
     from .cell import Cell
     from .loop_cell import LoopCell
 
-__all__ = ["OVER", "deliver", "hand", "send_now", "stop_actor"]
+__all__ = ["OVER", "deliver", "going_on", "hand", "send_now", "stop_actor"]
 
 OVER: Final = object()
 """The reply of an actor that accepts nothing any more: it has ended, or is about to."""
@@ -34,20 +33,23 @@ async def deliver(cell: LoopCell, message: object) -> Any:
 
 def hand(cell: LoopCell, message: object) -> Any:
     """Send to an actor on the event loop. Returns the reply, if the actor is idle and has it at once, and else a coroutine of it, to be awaited at once."""
-    if cell.phase is OPEN and cell.mailbox.is_idle:
+    if cell.is_idle():
         cell.system.monitor.handled += 1
         # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
         result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
-        if type(result) is not CoroutineType:
-            return result
-        future: asyncio.Future[object] = cell.system.loop.create_future()
-        cell.begin_handler(result, Envelope(message, future))
-    else:
-        future = cell.system.loop.create_future()
-        try:
-            cell.post(Envelope(message, future))
-        except MailboxClosed:
-            return OVER
+        return result if type(result) is not CoroutineType else going_on(cell, result, message)
+    future: asyncio.Future[object] = cell.system.loop.create_future()
+    try:
+        cell.post(Envelope(message, future))
+    except MailboxClosed:
+        return OVER
+    return _reply_of(future)
+
+
+def going_on(cell: LoopCell, handler: CoroutineType[Any, Any, object], message: object) -> Any:
+    """Let the handler of that message, which its actor has begun, go on as all handlers do: in the actor's own task. Returns a coroutine of its reply."""
+    future: asyncio.Future[object] = cell.system.loop.create_future()
+    cell.begin_handler(handler, Envelope(message, future))
     return _reply_of(future)
 
 

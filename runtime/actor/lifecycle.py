@@ -247,13 +247,14 @@ def begin_stop(cell: Cell, *, hook: bool = True) -> None:
 
 def _end_simply(cell: Cell, *, hook: bool) -> bool:
     """End an actor without `on_stop`, children or thread (most actors) in a third of the time. Returns False for all others."""
-    if (hook and cell.actor_class.__actor_traits__.has_on_stop) or cell.holds_thread():
+    if (hook and cell.actor_class.__actor_traits__.has_on_stop) or (cell.owns_thread and cell.holds_thread()):
         return False
     with cell.system.lock:
         if cell.children:
             return False
         cell.closing = True  # from now on no other thread can add a child
-    cell.system.leaving(cell)
+    if cell.listed:
+        cell.system.leaving(cell)
     cell.end(_STOPPED)
     return True
 

@@ -24,7 +24,7 @@ from .replies import answer, answer_error, cancelled_error, crashed_error
 from .steps import StepResult, Steps
 from .supervision import Stop
 
-__all__ = ["LoopCell"]
+__all__ = ["Handling", "LoopCell"]
 
 _STOPPED: Final = Stopped()
 
@@ -35,7 +35,7 @@ _BATCH = 16
 _NOT_BARE: Final = frozenset((Envelope, Notice, Returned, Tick, *SPECIAL))
 
 
-class _Handling(Steps):
+class Handling(Steps):
     """The steps of a handler. Its two callbacks are methods: closures would cost half a kilobyte for each actor that waits."""
 
     __slots__ = ("_cell", "_envelope", "_handler", "_seconds")
@@ -69,21 +69,6 @@ class LoopCell(Cell):
             if not self.mailbox.come_back():
                 return
         self.wake()
-
-    def begin_at_work(self, message: object) -> None:
-        """Begin with the handler of that message, which is asynchronous, before any other message can come: for actors of this package, on the loop.
-
-        When the handler has ended by itself, so has the actor.
-        """
-        system = self.system
-        system.monitor.handled += 1
-        self.handling = "on_receive"
-        self.current = envelope = Envelope(message)
-        self.until_childless = True
-        self.phase = RUNNING
-        system.running[self] = None
-        steps = _Handling(self.actor.on_receive(message), self, envelope, "on_receive")  # type: ignore[union-attr]  # it was made
-        self.task = asyncio.Task(steps, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.context)
 
     def is_idle(self) -> bool:
         return self.phase is OPEN and self.mailbox.is_idle
@@ -219,7 +204,7 @@ class LoopCell(Cell):
     def begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope) -> None:
         self.handling = handler = handler_name(envelope.message)
         self.current = envelope
-        self.run_task(_Handling(coro, self, envelope, handler), RUNNING)
+        self.run_task(Handling(coro, self, envelope, handler), RUNNING)
 
     def _finish(self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float) -> None:
         monitor = self.system.monitor
@@ -228,7 +213,7 @@ class LoopCell(Cell):
         cancelled, self.cancelling = self.cancelling, False
         self.handling = self.current = None
         self.end_task()
-        if self.until_childless and outcome.error is None and self._end_with_handler():
+        if self.until_childless and outcome.error is None and self.end_with_handler():
             return
         if self.system.extras and is_stashed(self, envelope, failed=outcome.error is not None):
             pass
@@ -243,7 +228,7 @@ class LoopCell(Cell):
         if self.phase is RUNNING:
             self.reopen()
 
-    def _end_with_handler(self) -> bool:
+    def end_with_handler(self) -> bool:
         """End, if nothing prevents it that has happened meanwhile. What is left in the mailbox is answered."""
         with self.system.lock:
             if self.children or self.closing or self.escalated is not None:

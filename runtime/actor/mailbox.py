@@ -71,7 +71,7 @@ class Mailbox:
 
     __slots__ = ("_away", "_bound", "_engaged", "_lock", "_state", "_taker", "_work", "control", "lane")
 
-    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, engaged: bool = False, away: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
+    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, engaged: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
         # A lock may be shared by many mailboxes: it is held for a moment only, and nothing is called under it. It is reentrant because a
         # signal handler may put while its own thread is in the middle of a put.
         self._lock = threading.RLock() if lock is None else lock
@@ -82,7 +82,7 @@ class Mailbox:
         self._bound = Bound(settings.capacity, settings.overflow) if settings is not None and settings.capacity is not None else None
         self._state = _OPEN
         self._engaged = engaged
-        self._away = away  # the owner does something that control may interrupt
+        self._away = False  # the owner does something that control may interrupt
         self._taker: threading.Condition | None = None  # a thread waits on it in `wait_take`
 
     def __len__(self) -> int:

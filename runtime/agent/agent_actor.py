@@ -13,10 +13,9 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from types import AsyncGeneratorType, CoroutineType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ..actor.actor import InnerActor
-from ..actor.direct import OVER, deliver, hand
+from ..actor.direct import OVER, deliver, going_on, hand
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
@@ -27,19 +26,14 @@ from .context import AgentContext, ResumeInfo
 from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
 from .input_window import read_window
-from .invocation import Assignment, Invocation
-from .run_context import RunContext
+from .invocation import Assignment
 from .run_messages import AgentEnded, Emitted, TellsLast
 from .tree import Definition
-
-if TYPE_CHECKING:
-    from ..actor.cell import Cell
-    from ..actor.loop_cell import LoopCell
 
 __all__ = ["AgentActor"]
 
 
-class AgentActor(InnerActor):
+class AgentActor(AgentDoor):
     """One invocation of one agent."""
 
     __when_slow__: ClassVar[str] = (
@@ -47,53 +41,47 @@ class AgentActor(InnerActor):
         "a plain `def`, which runs in a thread of its own."
     )
 
-    __slots__ = ("_context", "_door", "_invocation", "_supervisor")
+    __slots__ = ()
 
-    def __init__(self, cell: Cell, invocation: Invocation, run: RunContext, supervisor: LoopCell, streaming: bool) -> None:  # noqa: FBT001 -- for speed
-        super().__init__(cell)
-        self._invocation = invocation
-        self._supervisor = supervisor
-        self._door = AgentDoor(invocation, run, supervisor, cell.system, streaming=streaming)
-        self._context = AgentContext(self._door)
-        invocation.cell = cell
+    def on_ended(self) -> None:
+        invocation = self.invocation
+        if invocation.cell is None:
+            invocation.supervisor = None  # it has reported its end
+        else:
+            invocation.on_actor_ended()
 
     async def on_receive(self, message: Any) -> None:
         """Perform: from the beginning, or from where the invocation stands."""
         del message
-        invocation, door = self._invocation, self._door
+        invocation, run, context = self.invocation, self.run, AgentContext(self)
         agent = invocation.node.agent
         work_as(invocation.node.name)
-        if door.run.watch is not None:
-            door.run.watch.agent_begins(invocation)
-        hooked = bool(door.run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
+        if run.watch is not None:
+            run.watch.agent_begins(invocation)
+        hooked = bool(run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
         try:
             if hooked:
                 await self._announce(agent)
             outcome = invocation.outcome
             if outcome is None and invocation.restored:
-                outcome = await self._go_on(agent)
+                outcome = await self._go_on(agent, context)
             if outcome is None:
-                given = read_window(invocation, agent, door.run, streaming=door.streaming)
-                if not isinstance(given, AgentInput):
-                    given = await given
-                door.input = given
-                # Here, and not in a coroutine of its own: a frame less for each agent that waits.
-                stream, exhausted = _events_of(agent, given, self._context), False
-                # Where others wait for its end, they must find what it has said recorded; and so must hooks.
-                tells_last = isinstance(stream, TellsLast) and not hooked and invocation.assignment.parent is None
-                try:
-                    async for event in stream:
-                        if type(event) is not AgentEvent or type(event.message) is not Message or event.action is not None:
-                            _check_event(agent, event)
-                        await door.emit(event, is_last=tells_last and stream.is_last)
-                        if invocation.outcome is not None:
+                given = read_window(invocation, agent, run, self.streaming)
+                if type(given) is not AgentInput:
+                    given = await given  # type: ignore[misc]  # else it is awaitable
+                self.input = given
+                stream = _events_of(agent, self.input, context)
+                if isinstance(stream, TellsLast):
+                    # Where others wait for its end, they must find what it has said recorded; and so must hooks.
+                    tells_last = not hooked and invocation.assignment.parent is None
+                    # Here, and not in a coroutine of its own: a frame less for each agent that waits.
+                    while (event := await stream.next_event()) is not None:
+                        if self.noted(event) is None:
+                            await self.emit(event, tells_last and stream.is_last)
+                        if stream.is_last or invocation.outcome is not None:
                             break
-                    else:
-                        exhausted = True
-                finally:
-                    # What it does after an exit, an interrupt or an error is not taken.
-                    if not exhausted:
-                        await self._close(stream)
+                else:
+                    await self._play(agent, stream)
                 outcome = invocation.outcome or self._end_of_play()
         except asyncio.CancelledError:
             if not self._is_cancelled():
@@ -104,33 +92,58 @@ class AgentActor(InnerActor):
                 raise
             outcome = await self._fail(error)
         if hooked:
-            await door.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
-        if door.run.watch is not None:
-            door.run.watch.agent_ends(invocation, outcome)
-        reply = hand(self._supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+            await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+        if run.watch is not None:
+            run.watch.agent_ends(invocation, outcome)
+        reply = self._report(outcome)
         if type(reply) is CoroutineType:
             await reply
 
-    async def _go_on(self, agent: Definition) -> Outcome | None:
+    def _report(self, outcome: Outcome) -> Any:
+        """Report the end. Returns a coroutine of the reply, if that takes time."""
+        invocation, supervisor = self.invocation, self._supervisor
+        if self.system.closing or not supervisor.is_idle():
+            return hand(supervisor, AgentEnded(invocation, outcome, invocation.transfer))
+        reply = supervisor.context.run(supervisor.actor.agent_ended, invocation, outcome, invocation.transfer)  # type: ignore[union-attr]  # a run's
+        return going_on(supervisor, reply, AgentEnded(invocation, outcome, invocation.transfer)) if type(reply) is CoroutineType else reply
+
+    async def _play(self, agent: Definition, stream: Any) -> None:
+        """Take the events of a user's agent."""
+        invocation, exhausted = self.invocation, False
+        try:
+            async for event in stream:
+                if type(event) is not AgentEvent or type(event.message) is not Message or event.action is not None:
+                    _check_event(agent, event)
+                await self.emit(event)
+                if invocation.outcome is not None:
+                    break
+            else:
+                exhausted = True
+        finally:
+            # What it does after an exit, an interrupt or an error is not taken.
+            if not exhausted:
+                await self._close(stream)
+
+    async def _go_on(self, agent: Definition, context: AgentContext) -> Outcome | None:
         """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
-        invocation, door = self._invocation, self._door
+        invocation = self.invocation
         if invocation.transfer is not None and agent.wrapped is None and not agent.has_handoffs and not self._has_more():
             return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
             # It waits on, for the same thing.
-            await door.emit(AgentEvent.of(action=Interrupted((door.note_interrupt(answer.pending.context.info, answer.pending.state),))))
+            await self.emit(AgentEvent.of(action=Interrupted((self.note_interrupt(answer.pending.context.info, answer.pending.state),))))
             return invocation.outcome
         if answer is not None:
             asked = answer.pending
-            self._context.resume = ResumeInfo(is_target=True, data=answer.data, state=asked.state, streaming=door.streaming, info=asked.context.info)
+            context.resume = ResumeInfo(is_target=True, data=answer.data, state=asked.state, streaming=self.streaming, info=asked.context.info)
         elif invocation.resumed:
-            self._context.resume = ResumeInfo(streaming=door.streaming)
+            context.resume = ResumeInfo(streaming=self.streaming)
         return None
 
     def _has_more(self) -> bool:
         """Whether something that it has begun behind its transfer, or beside it, is not done yet."""
-        invocation = self._invocation
+        invocation = self.invocation
         asked = {*(invocation.answers or ())} - {None}  # what it was told itself may have been before
         assignments = (invocation.assignments or {}).values()
         return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(assignment, Assignment) for assignment in assignments)
@@ -138,27 +151,27 @@ class AgentActor(InnerActor):
     def _is_cancelled(self) -> bool:
         """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
         task = asyncio.current_task()
-        return self._door.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
+        return self.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
 
     async def _announce(self, agent: Definition) -> None:
-        invocation, door = self._invocation, self._door
+        invocation, hooks = self.invocation, self.run.hooks
         source = invocation.handed_over_by
         if source is not None:
-            await call_hooks(door.run.hooks, None, "on_transfer", None, door.run, source.agent, agent)
+            await call_hooks(hooks, None, "on_transfer", None, self.run, source.agent, agent)
             if not agent.calls_own_hooks:
-                await call_hooks((), agent.hooks, "on_transfer", None, door.run, agent, source.agent)
+                await call_hooks((), agent.hooks, "on_transfer", None, self.run, agent, source.agent)
         if invocation.assignment.parent is None and source is None:
-            await door.call_hooks("on_run_start", invocation.assignment.dialogue.input)
-        await door.call_hooks("on_agent_start", agent, agent_name="on_start")
+            await self.call_hooks("on_run_start", invocation.assignment.dialogue.input)
+        await self.call_hooks("on_agent_start", agent, agent_name="on_start")
 
     async def _fail(self, error: Exception) -> Outcome:
-        shown = await deliver(self._supervisor, Emitted(self._invocation, AgentEvent(error=error)))
+        shown = await deliver(self._supervisor, Emitted(self.invocation, AgentEvent(error=error)))
         return CANCELLED if shown is OVER else Outcome("failed", shown.error)
 
     def _end_of_play(self) -> Outcome:
         """How the agent has ended whose events have come to their end."""
-        invocation, door = self._invocation, self._door
-        if (last := door.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
+        invocation = self.invocation
+        if (last := self.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
             return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
         message = invocation.last_message
         return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED
@@ -168,9 +181,9 @@ class AgentActor(InnerActor):
         try:
             await stream.aclose()
         except Exception:
-            if self._invocation.outcome is None:
+            if self.invocation.outcome is None:
                 raise
-            loggers.agent.exception("Agent %r raised while it was closed, after its end.", self._invocation.node.name)
+            loggers.agent.exception("Agent %r raised while it was closed, after its end.", self.invocation.node.name)
 
 
 def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> Any:
@@ -182,7 +195,7 @@ def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> A
             raise  # it comes from further down
         msg = f"{type(agent).__name__}.run() of agent {agent.name!r} cannot be called: {error}. Write `async def run(self, input, context)` with a `yield`."
         raise UsageError(msg, agent=agent.name) from error
-    if type(stream) is AsyncGeneratorType:
+    if isinstance(stream, TellsLast) or type(stream) is AsyncGeneratorType:
         return stream
     if hasattr(stream, "__anext__") and hasattr(stream, "aclose"):
         return stream

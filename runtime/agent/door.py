@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar, cast
-from zlib import crc32
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
+from ..actor.actor import InnerActor
 from ..actor.direct import OVER, deliver, hand
 from ..codec.packing import pack
 from ..data.agent_input import AgentInput
@@ -22,16 +22,17 @@ from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
 from ..data.interrupt import AddressStep, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
-from ..data.run_path import Path, names_of
+from ..data.run_path import Path
 from ..errors import ActorDeadError, CheckpointError, UsageError
 from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
 from .run_context import RunContext
-from .run_messages import CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, ShowsDeltas, StateChanged
+from .run_messages import Book, CancelCast, CancelChildren, Cast, CastReply, Emitted, EmittedNoWait, JoinLanes, ReachedSafePoint, StateChanged
 from .tree import Definition, Node
 
 if TYPE_CHECKING:
+    from ..actor.cell import Cell
     from ..actor.host import Host
     from ..actor.loop_cell import LoopCell
     from ..clock import Clock
@@ -54,15 +55,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AgentDoor:
-    """One invocation of an agent, and what it can do in its run. For the agents of this package only."""
+class AgentDoor(InnerActor):
+    """One invocation of an agent, and what it can do in its run. For the agents of this package only. It is that invocation's actor."""
 
-    __slots__ = ("_at_once", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
+    __slots__ = ("_at_once", "_book", "_casts", "_emitted", "_supervisor", "input", "invocation", "is_over", "last_cast", "run", "streaming", "system")
 
-    def __init__(self, invocation: Invocation, run: RunContext, supervisor: LoopCell, system: Host, *, streaming: bool) -> None:
+    def __init__(self, cell: Cell, invocation: Invocation, run: RunContext, supervisor: LoopCell, book: Book, streaming: bool) -> None:  # noqa: FBT001
+        self._cell = cell
+        cell.actor = self
+        invocation.cell = cell
         self.invocation = invocation
         self._supervisor = supervisor
-        self.system = system
+        self._book = book
+        self.system: Host = cell.system
         self.run = run
         self.streaming = streaming
         self._emitted = 0
@@ -119,15 +124,26 @@ class AgentDoor:
 
     # --- events ---
 
-    async def emit(self, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
+    def noted(self, event: AgentEvent) -> AgentEvent | None:
+        """Have an event recorded and shown, if nothing has to be waited for. Returns None, having done nothing, if that is not so: then it is emitted."""
+        count = self._emitted + 1
+        if count % _STRETCH == 0 or self.system.closing or not self._supervisor.is_idle():
+            return None
+        shown = self._book.note(self.invocation, event)
+        if shown is not None:
+            self._emitted, self.last_cast = count, None
+        return shown
+
+    async def emit(self, event: AgentEvent, is_last: bool = False) -> AgentEvent:  # noqa: FBT001, FBT002 -- for speed
         """Have an event recorded and shown, at once. The last one may have to wait for the report of the agent's end, which comes right behind it."""
-        shown = hand(self._supervisor, Emitted(self.invocation, event, is_last=is_last))
+        if (noted := self.noted(event)) is not None:
+            return noted
+        shown = hand(self._supervisor, Emitted(self.invocation, event, is_last))
         if type(shown) is CoroutineType:
             shown = await shown
         if shown is OVER:
             self._stop_here()
-        self.last_cast = None
-        self._emitted += 1
+        self._emitted, self.last_cast = self._emitted + 1, None
         if self._emitted % _STRETCH == 0 and not is_last:
             await asyncio.sleep(0)
         stamped: AgentEvent = shown
@@ -136,7 +152,7 @@ class AgentDoor:
     async def emit_delta(self, delta: MessageDelta) -> None:
         """Have a piece of a message shown, at once. Nothing is recorded of it, so in nearly all cases nothing has to be asked of the supervisor."""
         can = self._supervisor.is_idle() and not self.system.closing
-        if not can or not cast("ShowsDeltas", self._supervisor.actor).show_delta(self.invocation, delta):
+        if not can or not self._book.show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
             return
         self.last_cast, self._emitted = None, self._emitted + 1
@@ -178,27 +194,11 @@ class AgentDoor:
     async def cast(self, agent: Definition, input: AgentInput | None) -> Outcome:  # noqa: A002 -- the contract's
         """Let an agent play as a child of this one."""
         invocation = self.invocation
-        cast_key = self._cast_key_of(agent)
+        self._casts = {} if self._casts is None else self._casts
+        cast_key = invocation.cast_key_of(agent, self._casts, keeps=self.run.keeps)
         outcome = await self.cast_node(invocation.node.node_of(agent), invocation.run_path, invocation.lane, cast_key, input=input)
         invocation.broke = invocation.broke or outcome.broke
         return outcome
-
-    def _cast_key_of(self, agent: Definition) -> CastKey:
-        """The key of a cast: the agent, the state from which it is cast, and how often that was so before."""
-        invocation = self.invocation
-        state = f"{crc32(pack(invocation.state)):x}" if self.run.keeps and invocation.state else ""
-        name = f"cast:{getattr(agent, 'name', agent)}:{state}"
-        if self._casts is None:
-            self._casts = {}
-        count = self._casts[name] = self._casts.get(name, 0) + 1
-        cast_key = f"{name}:{count}"
-        assignments = invocation.assignments
-        if assignments and invocation.restored and cast_key not in assignments:
-            # The state may differ from that of the first time: a child that was at work continues all the same.
-            for known, assignment in assignments.items():
-                if not isinstance(assignment, Outcome) and assignment.future is None and names_of(assignment.names)[0] == getattr(agent, "name", None):
-                    return known
-        return cast_key
 
     async def cast_node(
         self,
@@ -241,7 +241,7 @@ class AgentDoor:
         """Let an agent play in a conversation of its own, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self.system.loop.create_future()
         invocation = self.invocation
-        dialogue = Dialogue(input, shown=shown and invocation.assignment.dialogue.shown, recorded=False)
+        dialogue = Dialogue(input, shown and invocation.assignment.dialogue.shown, False)
         lane = Lane(None, f"{invocation.id}/{cast_key}")
         await self._cast(Cast(invocation, node, reply, cast_key=cast_key, base=invocation.run_path, lane=lane, dialogue=dialogue, tool=tool))
         return await self._outcome_of(reply)
@@ -276,24 +276,12 @@ class AgentDoor:
         """
         invocation = self.invocation
         node = invocation.node.follower(agent)
-        if input is not None:
-            following = Following(node, input, None, asked=asked)
-        else:
-            window = invocation.window
-            verbatim = (self.input.messages, window.since)  # passed on, so that a long line of agents does not put it together again each time
-            if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
-                following = Following(node, window.input, window.verbatim_from, verbatim, window.asked)
-            else:
-                following = Following(node, self.input, window.since, verbatim, window.asked)
-        invocation.following = following
+        invocation.following = invocation.going_on(node, self.input) if input is None else Following(node, input, None, asked=asked)
         return TransferToAgent(node.name)
 
     def lanes(self, count: int) -> list[Lane]:
         """A lane for each child. A resumed agent finds the same ones."""
-        invocation = self.invocation
-        known = invocation.lanes or []
-        invocation.lanes = [*known, *(Lane(invocation.lane, f"{invocation.id}/{index}") for index in range(len(known), count))]
-        return invocation.lanes
+        return self.invocation.lanes_for(count)
 
     async def join(self) -> None:
         """Put the lanes of children that have ended behind this agent's own."""

@@ -72,9 +72,11 @@ def open_window(
     return InputWindow(since, input, verbatim_from, retold_from, verbatim_cache, asked)
 
 
-def read_window(invocation: Invocation, agent: Definition, run: RunContext, *, streaming: bool) -> AgentInput | Awaitable[AgentInput]:
+def read_window(invocation: Invocation, agent: Definition, run: RunContext, streaming: bool) -> AgentInput | Awaitable[AgentInput]:  # noqa: FBT001
     """What an agent is given, by its history policy."""
     window, lane = invocation.window, invocation.lane
+    if window is _FIRST and invocation.assignment.parent is None and lane.parent is None and agent.history is None and run.history is None:
+        return invocation.assignment.dialogue.input  # of nearly all agents that begin a run
     if window.input is not None and window.retold_from is None:
         return _verbatim(invocation, streaming=streaming)
     opening, skipped = _opening_of(invocation, streaming=streaming)

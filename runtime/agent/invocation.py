@@ -16,8 +16,10 @@ from copy import deepcopy
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from zlib import crc32
 
 from ..actor.messages import Failed
+from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
 from ..data.interrupt import Address, AddressStep, Answer, InterruptContext, Pending
@@ -78,7 +80,7 @@ class Dialogue:
 
     __slots__ = ("input", "last_message", "recorded", "shown")
 
-    def __init__(self, opening: AgentInput, *, shown: bool, recorded: bool) -> None:
+    def __init__(self, opening: AgentInput, shown: bool, recorded: bool) -> None:  # noqa: FBT001 -- for speed
         self.input = opening
         self.last_message: Message | None = None  # of all its agents
         self.shown = shown  # whether the consumer sees what happens in it
@@ -194,7 +196,8 @@ class Invocation:
         self.messages: list[Message] = []  # its own, oldest first
         self.assignment = assignment
         assignment.holder = self
-        assignment.names = self.names = extended(assignment.names, node.name)
+        names = assignment.names
+        assignment.names = self.names = extended(names, node.name) if names else (node.name,)
 
     @classmethod
     def restore(
@@ -244,6 +247,34 @@ class Invocation:
                 name = names_of(self.names)[-1]
                 msg = f"agent {name!r}: what is in context.state cannot be copied ({type(error).__name__}: {error}): keep plain data in it."
                 raise CheckpointError(msg, agent=name) from error
+
+    def lanes_for(self, count: int) -> list[Lane]:
+        """A lane for each child. One that is resumed finds the same ones."""
+        known = self.lanes or []
+        self.lanes = [*known, *(Lane(self.lane, f"{self.id}/{index}") for index in range(len(known), count))]
+        return self.lanes
+
+    def cast_key_of(self, agent: object, casts: dict[str, int], *, keeps: bool) -> CastKey:
+        """The key of a cast: the agent, the state from which it is cast, and how often that was so before, by `casts`."""
+        agent_name = getattr(agent, "name", None)
+        state = f"{crc32(pack(self.state)):x}" if keeps and self.state else ""
+        name = f"cast:{agent if agent_name is None else agent_name}:{state}"
+        count = casts[name] = casts.get(name, 0) + 1
+        cast_key = f"{name}:{count}"
+        if self.assignments and self.restored and cast_key not in self.assignments:
+            # The state may differ from that of the first time: a child that was at work continues all the same.
+            for known, assignment in self.assignments.items():
+                if not isinstance(assignment, Outcome) and assignment.future is None and names_of(assignment.names)[0] == agent_name:
+                    return known
+        return cast_key
+
+    def going_on(self, node: Node, given: AgentInput) -> Following:
+        """That agent takes over from it, and is given what this one was given, and all that was said since."""
+        window = self.window
+        verbatim = (given.messages, window.since)  # passed on, so that a long line of agents does not put it together again each time
+        if window.verbatim_from is not None and window.input is not None and window.retold_from is None:
+            return Following(node, window.input, window.verbatim_from, verbatim, window.asked)
+        return Following(node, given, window.since, verbatim, window.asked)
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """Its actor calls this as the very last. If the agent has not reported its end, the supervisor hears of it here."""

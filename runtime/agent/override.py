@@ -39,7 +39,8 @@ class Override:
 
 def current_override(owner: object) -> Override | None:
     """What is replaced here for the runs of that Runner."""
-    return next((override for of, override in reversed(_open.get()) if of is owner), None)
+    is_open = _open.get()
+    return next((override for of, override in reversed(is_open) if of is owner), None) if is_open else None
 
 
 @contextmanager

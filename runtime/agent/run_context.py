@@ -107,6 +107,8 @@ class RunContext:
 
     def model_for_run(self, model: Any) -> Any:
         """The model as this run uses it: one that remembers something over a run, such as which of several answers, is made anew for each."""
+        if getattr(model, "for_run", None) is None:
+            return model
         found = None if self.models is None else self.models.get(id(model))
         if found is not None:
             return found[1]

@@ -5,12 +5,12 @@ Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ..data.agent_input import AgentInput
 from ..data.chat import MessageDelta
-from ..data.events import AgentEvent
+from ..data.events import AgentEvent, whole
 from ..data.outcome import Outcome
 from ..data.run_path import Path
 from .history import Lane
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOST",
     "AgentEnded",
+    "Book",
     "CancelCast",
     "CancelChildren",
     "CancelMode",
@@ -35,7 +36,6 @@ __all__ = [
     "Open",
     "Perform",
     "ReachedSafePoint",
-    "ShowsDeltas",
     "StateChanged",
     "TellsLast",
 ]
@@ -58,16 +58,38 @@ class CastReply(Protocol):
 
 
 class TellsLast:
-    """The events of one play of an agent of this package, if it tells which of them is the last: behind that, it has nothing to do."""
+    """The events of one play of an agent of this package, which tells which of them is the last: behind that, it has nothing to do."""
 
     __slots__ = ("is_last",)
 
     is_last: bool
     """Whether the event that was returned last is the last one."""
 
+    async def next_event(self) -> AgentEvent | None:
+        """The next event, which may be `unstamped`; None: there is none. Between two of them, nothing is under way."""
+        raise NotImplementedError
 
-class ShowsDeltas(Protocol):
-    """What the supervisor of a run is to an agent that streams: the one thing that is asked of it without a message."""
+    # For an agent of the user's that hands on the events of one of this package.
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        event = await self.next_event()
+        if event is None:
+            raise StopAsyncIteration
+        return whole(event)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+class Book(Protocol):
+    """What a run writes down, to its agents: what is asked of it without a message, where nothing has to be waited for and its supervisor is idle."""
+
+    def note(self, invocation: Invocation, event: AgentEvent) -> AgentEvent | None:
+        """Record and show an event here and now. Returns None, having done nothing, if there is anything to wait for: then it comes by a message."""
+        ...
 
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
         """Show a piece of a message here and now. Returns False, having done nothing, if there is anything to wait for: then it comes as any event does."""
@@ -115,7 +137,7 @@ class Emitted:
 
     __slots__ = ("event", "invocation", "is_last")
 
-    def __init__(self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False) -> None:
+    def __init__(self, invocation: Invocation, event: AgentEvent, is_last: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
         self.invocation = invocation
         self.event = event
         self.is_last = is_last  # whether the agent does nothing behind it but report its end: then it may be recorded and shown with that

@@ -132,6 +132,8 @@ class SessionValues(MutableMapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """A plain copy."""
+        if not self._values:
+            return {}
         with self._lock:
             return self._values.copy()
 

@@ -66,6 +66,8 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
+    """A text."""
+
     text: str
 
 
@@ -89,16 +91,20 @@ class _MediaPart:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart(_MediaPart):
+    """An image, and how closely the model is to look at it."""
+
     detail: Literal["auto", "low", "high"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AudioPart(_MediaPart):
-    pass
+    """A recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart(_MediaPart):
+    """A file, for example a PDF."""
+
     name: str | None = None
 
 

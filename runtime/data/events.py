@@ -17,7 +17,21 @@ from .interrupt import InterruptContext
 from .readable import readable
 from .run_path import Path, SharedPath, names_of
 
-__all__ = ["Action", "AgentEvent", "BreakLoop", "CustomAction", "Exit", "Interrupted", "TransferToAgent", "stamp", "stamp_delta", "with_delta", "with_path"]
+__all__ = [
+    "Action",
+    "AgentEvent",
+    "BreakLoop",
+    "CustomAction",
+    "Exit",
+    "Interrupted",
+    "TransferToAgent",
+    "stamp",
+    "stamp_delta",
+    "unstamped",
+    "whole",
+    "with_delta",
+    "with_path",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +211,22 @@ class _Draft:
     invocation_id: str
 
 
+def unstamped(message: Message, action: Action | None = None, custom_output: object = None) -> AgentEvent:
+    """An event of an agent of this package, which is stamped at once and seen by nothing before: it becomes one only then, and is not copied."""
+    draft = _Draft()
+    draft.message = message
+    draft.delta = draft.error = None
+    draft.custom_output = custom_output
+    draft.action = action
+    return draft  # type: ignore[return-value]  # it will be one
+
+
+def whole(event: AgentEvent) -> AgentEvent:
+    """The event as others may see it, if it is `unstamped`."""
+    made: Any = event
+    return _draft(event.message, event.action, event.custom_output) if type(made) is _Draft else event
+
+
 def _draft(message: Message | None, action: Action | None, custom_output: object) -> AgentEvent:
     draft = _Draft()
     draft.agent_name = draft.run_id = draft.invocation_id = ""
@@ -222,21 +252,24 @@ def stamp(
     run_id: str,
     invocation_id: str,
 ) -> AgentEvent:
-    """A copy of the event that says where and when it happened."""
-    draft = _Draft()
+    """The event with where and when it happened: a copy, unless it is `unstamped`."""
+    draft: Any = event
+    if type(draft) is not _Draft:
+        draft = _Draft()
+        draft.message = event.message
+        draft.delta = event.delta
+        draft.custom_output = event.custom_output
     draft.agent_name = agent_name
     draft.run_path = run_path
-    draft.message = event.message
-    draft.delta = event.delta
-    draft.custom_output = event.custom_output
     draft.action = action
     draft.error = error
     draft.seq = seq
     draft.timestamp = timestamp
     draft.run_id = run_id
     draft.invocation_id = invocation_id
-    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
-    return draft  # type: ignore[return-value]  # it is one now
+    draft.__class__ = AgentEvent  # of the same layout
+    stamped: AgentEvent = draft
+    return stamped
 
 
 def stamp_delta(delta: MessageDelta, agent_name: str, run_path: Path, seq: int, timestamp: float, run_id: str, invocation_id: str) -> AgentEvent:

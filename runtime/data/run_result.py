@@ -62,7 +62,8 @@ class RunResult:
     @property
     def final_output(self) -> Any:
         """What the run was to find: an object of the `output_type`, or a text. Raises what the run failed with or was cancelled by, if anything."""
-        self.raise_for_error()
+        if self.error is not None:
+            raise self.error
         return self.output
 
     def __repr__(self) -> str:

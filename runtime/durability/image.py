@@ -206,7 +206,7 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     state.lane = lanes[""]
     frames: dict[str, dict[str, Any]] = image["frames"]
     built: dict[str, Invocation] = {}
-    dialogue = Dialogue(state.input, shown=True, recorded=True)
+    dialogue = Dialogue(state.input, True, True)
     for invocation_id in frames:
         _build(invocation_id, frames, built, lanes, paths, dialogue)
     roots = [one for one in built.values() if one.assignment.parent is None]
@@ -275,7 +275,7 @@ def _build_one(
     dialogue = root_scope if parent is None else parent.assignment.dialogue
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
-        dialogue = Dialogue(AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False)
+        dialogue = Dialogue(AgentInput(_messages(messages), bool(streaming)), bool(shown), False)
         dialogue.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)

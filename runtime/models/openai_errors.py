@@ -14,7 +14,6 @@ The classes are known by their names, so that nothing here imports `openai`.
 
 from __future__ import annotations
 
-import email.utils
 import math
 from collections.abc import Mapping
 from typing import Final
@@ -196,8 +195,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
             continue
         if math.isfinite(seconds):
             return max(0.0, seconds)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 -- a millisecond and a half of each program's start, and few providers give a date
+
     try:
-        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
     except ValueError:
         return None
     return max(0.0, date.timestamp() - HERE.time())

@@ -29,7 +29,7 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     """Ask a run to end. To be called on its loop; without a supervisor, it has not begun, and will not."""
     if request.lost:
         record.ownership = Ownership.LOST
-    record.stream.unblock()  # an agent that waits for room would come to nothing else
+    record.unblock()  # an agent that waits for room would come to nothing else
     begins_first = request.begins_first and record.phase < RunPhase.PLAYING
     if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
         record.cancel_requested = True

@@ -12,7 +12,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ..actor.actor import InnerActor
 from ..actor.direct import stop_actor
+from ..actor.envelope import Envelope
 from ..agent.agent_actor import AgentActor
 from ..agent.input_window import open_window
 from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase, walk
@@ -23,6 +25,7 @@ from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
 from ..log import loggers
+from ..system.spawning import spawn_at_work
 from .event_log import EventLog
 from .phase import RunPhase
 
@@ -35,11 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["Casting", "CastingChange", "Look"]
 
 _PERFORM: Final = Perform()
+_BEGINS: Final = Envelope(_PERFORM)
 _STOPPING: Final = RunPhase.STOPPING
 _ENDING: Final = RunPhase.ENDING
 _DORMANT: Final = InvocationPhase.DORMANT
 _AT_WORK: Final = InvocationPhase.AT_WORK
 _PARKED: Final = InvocationPhase.PARKED
+_GONE: Final = InvocationPhase.GONE
 
 
 class Look(Enum):
@@ -52,13 +57,14 @@ CastingChange: TypeAlias = Outcome | Look | None
 """What a change means for the run: the root's outcome, that the run may be able to end, or nothing."""
 
 
-class Casting:
-    """The agents of one run."""
+class Casting(InnerActor):
+    """The agents of one run. Its supervisor is one of these: one object for each run."""
 
-    __slots__ = ("_cell", "_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
+    __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
-        self._cell = cell  # the supervisor's
+        self._cell = cell
+        cell.actor = self
         self._log = event_log
         self._record = event_log.record
         self._max_transfers = max_transfers
@@ -85,7 +91,8 @@ class Casting:
 
     def open(self, root: Node) -> None:
         """Let the run begin, or continue."""
-        state = self._log.state
+        self._record.play()
+        state = self._log
         if self._log.context.watch is not None:
             self._log.play()
         if state.root is not None:
@@ -93,13 +100,13 @@ class Casting:
             assert holder is not None
             self._wake(holder, root)
             return
-        first = self._first(root)
-        assignment = state.root = Assignment(None, 0, Dialogue(state.input, shown=True, recorded=True))
-        self._begin(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
+        first = root if state.begins_with is None else self._first(root)
+        assignment = state.root = Assignment(None, 0, Dialogue(state.input, True, True))
+        self._play(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
 
     def _first(self, root: Node) -> Node:
         """With whom the run begins."""
-        name = self._log.state.begins_with
+        name = self._log.begins_with
         if name is None or name == root.name:
             return root
         found = root.named(name)
@@ -108,15 +115,18 @@ class Casting:
             loggers.run.warning(text, self._log.context.session_id, name, root.name, root.name)
         return found or root
 
-    def _begin(self, invocation: Invocation) -> None:
+    def _play(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
-        args = (invocation, event_log.context, own, event_log.state.input.streaming)
-        cell = own.system.spawn_at_work(AgentActor, args, invocation.node.name, own, _PERFORM)
+        args = (invocation, event_log.context, own, event_log, event_log.input.streaming)
+        cell = spawn_at_work(own.system, AgentActor, args, invocation.node.name, own, _BEGINS)  # type: ignore[arg-type]  # its host is a system
         own.children[cell] = invocation  # type: ignore[index]  # it has one now
         self.at_work += 1
         invocation.phase = _AT_WORK
         invocation.supervisor = own
-        cell.ended = (invocation.on_actor_ended,)
+        if invocation.node.agent.on_failure is None:
+            cell.args = ()  # it is not started again
+        else:
+            cell.ended = (invocation.on_actor_ended,)  # also when there is no instance of it
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Let a dormant agent continue."""
@@ -124,7 +134,7 @@ class Casting:
             find_below(tree.root, list(walk(invocation.assignment)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
             invocation.outcome = None
-        self._begin(invocation)
+        self._play(invocation)
 
     def cast(self, request: Cast) -> CastingChange:
         """Make an assignment: to a new agent, or to the one that holds it already."""
@@ -157,7 +167,7 @@ class Casting:
         invocation = Invocation(request.node, run_path, request.lane, assignment, open_window(request.lane, request.given))
         if self._keeps:
             self._note_cast(request, assignment, invocation)
-        self._begin(invocation)
+        self._play(invocation)
         return None
 
     def _note_cast(self, request: Cast, assignment: Assignment, invocation: Invocation) -> None:
@@ -190,7 +200,7 @@ class Casting:
 
     def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
         """The agent has ended, and all that it has cast: another one takes over its assignment, or that is closed."""
-        invocation.phase = InvocationPhase.GONE
+        invocation.phase = _GONE
         if self._record.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
@@ -222,7 +232,7 @@ class Casting:
         error: AgentError | None = None
         if target is None:
             error = TransferError(node.no_target(name), run=run, agent=node.name)
-        elif event_log.state.transfers >= self._max_transfers:
+        elif event_log.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
                 f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
                 "If the agents are not going in circles, give the Runner a larger max_transfers.",
@@ -233,7 +243,7 @@ class Casting:
             event_log.write(invocation, AgentEvent(error=error))
             return error
         assert target is not None
-        event_log.state.transfers += 1
+        event_log.transfers += 1
         lane, before = invocation.lane, invocation.window
         if handed is not None:
             window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache, asked=handed.asked)
@@ -248,7 +258,7 @@ class Casting:
         if self._journal is not None:
             self._journal.gone(invocation)
             self._journal.touch(following)
-        self._begin(following)
+        self._play(following)
         return None
 
     def _close(self, assignment: Assignment, outcome: Outcome) -> CastingChange:
@@ -305,7 +315,7 @@ class Casting:
 
     def let_go(self) -> None:
         """The run is over: an assignment and its holder would keep each other alive until the garbage collector comes."""
-        root = self._log.state.root
+        root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
             invocation.assignment.holder = None
 

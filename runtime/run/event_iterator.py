@@ -52,7 +52,7 @@ class Events:
             try:
                 if self._record.result is not None:
                     more = self._take_rest()
-                elif self._door.is_here and (event := self._record.stream.take_one()) is not None:
+                elif self._door.is_here and (event := self._record.take_one()) is not None:
                     return event  # without a turn of the loop, as long as there are any
                 elif self._door.is_here:
                     # One at a time: events that lie here cannot slow the run down.
@@ -121,18 +121,18 @@ class Events:
         self._record.check()
         if self._here:
             return True  # a wait that was cancelled has had them put here
-        taken = await self._record.stream.take(most)
+        taken = await self._record.take(most)
         self._here.extend(taken)
         return bool(taken)
 
     def _take_rest(self) -> bool:
         """What is left of a run that has ended, whether or not its loop is still there."""
-        taken = self._record.stream.take_now()
+        taken = self._record.take_now()
         self._here.extend(taken)
         return bool(taken)
 
     def _end(self) -> None:
-        self._ended = self._record.stream.was_read = True
+        self._ended = self._record.was_read = True
         self._record.check()
 
     async def aclose(self) -> None:

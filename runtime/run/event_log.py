@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Coroutine, Sequence
 from logging import DEBUG
-from operator import attrgetter
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
 from ..agent.invocation import walk
+from ..agent.run_state import RunState
 from ..agent.tree import Node
 from ..codec.packing import pack
 from ..data.chat import MessageDelta
@@ -34,30 +34,22 @@ from .watched_system import WatchedSystem, watch_of, watched_system
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.invocation import Assignment, Invocation
-    from ..agent.run_state import RunState
+    from ..data.agent_input import AgentInput
     from ..durability.persistence import RunPersistence
 
-__all__ = ["EventLog", "HasLog"]
+__all__ = ["EventLog"]
 
+_PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 
 
-class HasLog:
-    """What the supervisor of a run is to an agent that streams: there are too many pieces of a message for a message to the actor each."""
+class EventLog(RunState):
+    """The book of one run, and what the run has come to: one object for each run."""
 
-    __slots__ = ()
+    __slots__ = ("deferred", "persistence", "record", "unshown")
 
-    show_delta = property(attrgetter("_log.show_delta"))
-
-
-class EventLog:
-    """The book of one run."""
-
-    __slots__ = ("context", "deferred", "persistence", "record", "state", "unshown")
-
-    def __init__(self, state: RunState, record: RunRecord, persistence: RunPersistence | None) -> None:
-        self.state = state
-        self.context = state.context
+    def __init__(self, run_input: AgentInput, record: RunRecord, persistence: RunPersistence | None) -> None:
+        RunState.__init__(self, record.context, run_input)
         self.record = record
         self.persistence = persistence  # None: nothing of it is kept anywhere
         self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
@@ -76,7 +68,7 @@ class EventLog:
         context.watch = watch = watch_of(system, context, self.record.agent_name)
         if watch is None:
             return
-        trace = watch.begin(self.state.input)
+        trace = watch.begin(self.input)
         if persistence is not None:
             persistence.own.watch = watch
             if trace is not None:
@@ -90,7 +82,7 @@ class EventLog:
         assert watch is not None
         recovered = persistence is not None and persistence.recovered
         before = None if persistence is None else persistence.mark.trace_before
-        watch.play(before, recovered=recovered, resumed=self.state.root is not None and not recovered)
+        watch.play(before, recovered=recovered, resumed=self.root is not None and not recovered)
 
     async def give_back(self) -> None:
         """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
@@ -114,8 +106,8 @@ class EventLog:
             error = self.attributed(error, node)
         dialogue = assignment.dialogue
         if dialogue.shown:
-            self.state.seq += 1  # the consumer sees no gaps
-        stamped = stamp(event, node.name, invocation.run_path, action, error, self.state.seq, time(), context.run_id, invocation.id)
+            self.seq += 1  # the consumer sees no gaps
+        stamped = stamp(event, node.name, invocation.run_path, action, error, self.seq, time(), context.run_id, invocation.id)
         message = event.message
         said = message is not None and event.delta is None
         if said:
@@ -139,18 +131,23 @@ class EventLog:
             self.record.show(stamped)
         return stamped
 
+    def note(self, invocation: Invocation, event: AgentEvent) -> AgentEvent | None:
+        """Write it, if nothing has to be waited for. Returns None, having done nothing, if that is not so."""
+        record = self.record
+        can = self.persistence is None and record.phase is _PLAYING and record.has_room_for_two
+        return self.write(invocation, event) if can else None
+
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
         """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
-        record, state = self.record, self.state
-        stream = record.stream
-        if record.phase >= _ENDING or self.waits or not stream.has_room_for_two or self.context.stopping is not None:
+        record = self.record
+        if record.phase >= _ENDING or self.waits or not record.has_room_for_two or self.context.stopping is not None:
             return False
         node = invocation.node
         if self.persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
-        if invocation.assignment.dialogue.shown and not stream.join(invocation.id, delta):
-            state.seq += 1
-            record.show(stamp_delta(delta, node.name, invocation.run_path, state.seq, time(), self.context.run_id, invocation.id))
+        if invocation.assignment.dialogue.shown and not record.join(invocation.id, delta):
+            self.seq += 1
+            record.show(stamp_delta(delta, node.name, invocation.run_path, self.seq, time(), self.context.run_id, invocation.id))
         return True
 
     # --- what waits ---
@@ -179,11 +176,11 @@ class EventLog:
         try:
             if at_end:
                 end = self.end(None, [event for event in unshown if event is not _NOT_SHOWN])
-                await self.persistence.finish(unfinished=False, state=self.state, end=end, with_step=True)
+                await self.persistence.finish(unfinished=False, state=self, end=end, with_step=True)
             else:
-                await self.persistence.flush(self.state)
+                await self.persistence.flush(self)
         except BaseException as error:
-            self.state.seq = self.record.last_seq  # the consumer sees no gap
+            self.seq = self.record.last_seq  # the consumer sees no gap
             if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
                 raise told from error
             raise
@@ -220,7 +217,7 @@ class EventLog:
         checkpoint_id = self.persistence.checkpoint_id if is_kept and self.persistence is not None else None
         contexts: list[InterruptContext] = []
         stamped: list[AgentEvent] = []
-        for number, (invocation, event) in enumerate(self.deferred, self.state.seq + 1):
+        for number, (invocation, event) in enumerate(self.deferred, self.seq + 1):
             action = event.action
             assert isinstance(action, Interrupted)
             contexts += action.contexts
@@ -237,7 +234,7 @@ class EventLog:
         if self.context.watch is not None:
             self.context.watch.interrupted(contexts)
         for event in events if stamped is None or before is not None else stamped:
-            self.state.seq = event.seq
+            self.seq = event.seq
             self.record.show(event)
         return contexts
 
@@ -247,7 +244,7 @@ class EventLog:
         if persistence is None or persistence.journal is not None:
             return None
         segments = persistence.segments
-        return draw(self.state, root, segments.stored, segments.paths, ahead=ahead)
+        return draw(self, root, segments.stored, segments.paths, ahead=ahead)
 
     def end(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = (), *, packed: bool = True) -> RunEnd:
         """How the run ends, or why it rests; `packed` for callers that ask for it later, if that is kept."""
@@ -261,7 +258,7 @@ class EventLog:
 
     def explained(self, error: Exception) -> Exception:
         """What could not be kept, by the agent and the key of its state, if it is that; not by its place in what is written."""
-        root = self.state.root
+        root = self.root
         if type(error) is not CheckpointError or root is None:
             return error
         for invocation in walk(root):
@@ -281,8 +278,8 @@ class EventLog:
             error.run = error.run or context.run_id
         if context.watch is not None and isinstance(error, RunLost):
             context.watch.lost()
-        self.state.seq += 1
-        self.record.show(stamp(AgentEvent(), name, (name,), None, error, self.state.seq, time(), context.run_id, ""))
+        self.seq += 1
+        self.record.show(stamp(AgentEvent(), name, (name,), None, error, self.seq, time(), context.run_id, ""))
 
     def attributed(self, error: Any, node: Node) -> Exception:
         """The error, which says now to which run and agent it belongs, if it is one of ours."""

@@ -135,8 +135,8 @@ class Following:
                 events.append(event)
                 if event.seq > self._after:
                     record.show(event)
-                    if not record.stream.has_room:
-                        await record.stream.wait_for_room()
+                    if not record.has_room:
+                        await record.wait_for_room()
 
     async def _without_mark(self, events: list[AgentEvent], position: int) -> RunResult:
         """It is not under way, and it is not kept how it has ended: it may have ended between the two looks, was set aside, or was never there."""
@@ -161,8 +161,8 @@ async def show_recorded(access: StoreAccess, run_id: str, record: RunRecord) -> 
         for event in reader.read(data):
             if event.seq > record.last_seq:
                 record.show(event)
-                if not record.stream.has_room:
-                    await record.stream.wait_for_room()
+                if not record.has_room:
+                    await record.wait_for_room()
 
 
 async def wait_until_written(system: Host, access: StoreAccess, agent_name: str, run_id: str) -> None:

@@ -27,7 +27,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     try:
         if record.turn is not None:
             waits = log.persistence is not None and record.outcome is not None and record.outcome.kind == "interrupted"
-            await record.turn.end(log.state, keep=record.ownership is Ownership.OURS, waits=waits)
+            await record.turn.end(log, keep=record.ownership is Ownership.OURS, waits=waits)
     except Exception as error:  # noqa: BLE001 -- whatever a store raises, all that wait for the run are told
         log.say(error)
         record.outcome = Outcome("failed", error)
@@ -37,7 +37,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.flush()
         if log.persistence is not None and log.persistence.is_held:
             unfinished = promise is Promise.UNFINISHED
-            await log.persistence.finish(unfinished=unfinished, state=log.state, end=None if unfinished else log.end())
+            await log.persistence.finish(unfinished=unfinished, state=log, end=None if unfinished else log.end())
     except RunLost as error:
         loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
         if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":

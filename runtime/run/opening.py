@@ -47,8 +47,8 @@ class Beginning:
 
     async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
         if event_log.record.turn is not None:
-            await event_log.record.turn.begin(event_log.state, system, stop)
-        if (persistence := self._written(event_log, stop)) is not None and not await persistence.begin(event_log.state, system):
+            await event_log.record.turn.begin(event_log, system, stop)
+        if (persistence := self._written(event_log, stop)) is not None and not await persistence.begin(event_log, system):
             run_id = event_log.context.run_id
             msg = f"run {run_id} is in the store already: a run is begun once."
             raise UsageError(msg, run=run_id)
@@ -79,7 +79,7 @@ class BeginningOnce(Beginning):
         run, access = persistence.mark.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
-        has_waited = event_log.state.new_input_count is not None  # for its turn, and was given what was said before
+        has_waited = event_log.new_input_count is not None  # for its turn, and was given what was said before
         if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
             return None
         if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
@@ -104,8 +104,8 @@ class BeginningOnce(Beginning):
         if turn is not None:
             if await self._is_known(persistence.access, persistence.mark.run):
                 return False
-            await turn.begin(event_log.state, system, stop)
-        if self._written(event_log, stop) is None or await persistence.begin(event_log.state, system):
+            await turn.begin(event_log, system, stop)
+        if self._written(event_log, stop) is None or await persistence.begin(event_log, system):
             return True
         if turn is not None:
             await turn.release()
@@ -162,16 +162,16 @@ class Resuming:
         image, self._image = self._image, None
         if image is None:
             image = await persistence.load(system)
-        persistence.restore(image, event_log.state)
-        state, record = event_log.state, event_log.record
+        persistence.restore(image, event_log)
+        state, record = event_log, event_log.record
         if self._streaming is not None:
             _set_streaming(state, streaming=self._streaming)
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
         record.last_seq = state.seq
         if answers is not None:
-            answers.give(() if event_log.state.root is None else walk(event_log.state.root), persistence.checkpoint_id)
+            answers.give(() if event_log.root is None else walk(event_log.root), persistence.checkpoint_id)
         session_id = event_log.context.session_id
-        if event_log.state.new_input_count is not None and session_id is not None:
+        if event_log.new_input_count is not None and session_id is not None:
             event_log.record.turn = turn = Turn(persistence.access, session_id, "queue", None)
             event_log.record.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from threading import get_ident
 from time import time
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, TypeAlias, get_args
 
 from ..actor.steps import is_about_to_begin
 from ..agent.run_messages import CancelMode, CancelRun
@@ -74,7 +74,6 @@ class Run:
 
     __slots__ = (
         "__weakref__",
-        "_context",
         "_forward",
         "_iterated",
         "_launcher",
@@ -87,11 +86,10 @@ class Run:
     )
 
     def __init__(self, launcher: Launcher, plan: Plan, on_leave: OnLeave = OnLeave.CANCELS) -> None:
-        record, persistence = plan[0].record, plan[0].persistence
+        event_log = plan[0]
         self._launcher = launcher
-        self._context = record.context
-        self._persistence = persistence  # None: it is kept nowhere
-        self._record = record
+        self._persistence = event_log.persistence  # None: it is kept nowhere
+        self._record = event_log.record
         self._on_leave = on_leave
         self._plan: Plan | None = plan  # None when it has been launched: then it keeps nothing of the run alive but the record
         self._system: ActorSystem | None = None  # that it lives in; None until it is started
@@ -106,12 +104,12 @@ class Run:
         # Its events will never be read: a run that waits for its consumer would wait for ever. An iteration keeps its run.
         system = self._system
         if system is not None and self._record.result is None and not system.loop.is_closed():
-            system.on_loop(self._record.stream.discard)
+            system.on_loop(self._record.discard)
 
     @property
     def id(self) -> str:
         """The run's id. One that is resumed has that of the run that it continues, as soon as its checkpoint was found."""
-        return self._context.run_id
+        return self._record.context.run_id
 
     @property
     def checkpoint_id(self) -> str | None:
@@ -127,16 +125,6 @@ class Run:
         if record.problem is not None:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
-
-    if not TYPE_CHECKING:  # type checkers know what a run has
-
-        def __getattr__(self, name: str) -> object:
-            """Say what is missing, where the run is taken for its result."""
-            if not name.startswith("_") and hasattr(RunResult, name):
-                msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
-                raise AttributeError(msg, name=name, obj=self)
-            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(msg, name=name, obj=self)
 
     # --- starting ---
 
@@ -173,24 +161,27 @@ class Run:
 
     def _door(self) -> LoopDoor:
         """The way to the loop that it lives on."""
-        return LoopDoor(self._started(), "run", self._context)
+        return LoopDoor(self._started(), "run", self._record.context)
 
     # --- the end ---
 
     def __await__(self) -> Generator[object, None, RunResult]:
         system = self._system or self._started()
         here = get_ident() == system.dispatcher.thread or self._record.result is not None
-        return (self._finished() if here else self._door().call(self._finished)).__await__()
+        return self._ends() if here else self._door().call(self._finished).__await__()
 
     async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
+        return await _End(self, leaving_cancels=leaving_cancels)
+
+    def _ends(self, *, leaving_cancels: bool = True) -> Generator[object, None, RunResult]:
         record = self._record
         if not self._iterated:
-            record.stream.discard()
+            record.discard()
         if record.result is None and record.problem is None:
             ended = record.end_of_it()
             try:
-                await ended
+                yield from ended
             except BaseException:
                 record.forget(ended)
                 if leaving_cancels and record.result is None:
@@ -301,10 +292,11 @@ class Run:
 
     def _events(self) -> Events:
         door = self._door()
-        stream, result = self._record.stream, self._record.result
-        if result is not None and self._iterated and (stream.was_read or stream.is_discarded):
+        record = self._record
+        result = record.result
+        if result is not None and self._iterated and (record.was_read or record.is_discarded):
             return Events(self._record, door, self._abandon, result.events)  # once more, but for the pieces of messages
-        if stream.is_discarded:
+        if record.is_discarded:
             msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
             raise UsageError(msg, run=self.id)
         self._iterated = True
@@ -317,7 +309,7 @@ class Run:
             system.on_loop(partial(self._abandon_here, cancelled=cancelled))
 
     def _abandon_here(self, *, cancelled: bool) -> None:
-        self._record.stream.discard()
+        self._record.discard()
         if self._on_leave is OnLeave.STAYS:
             return
         if cancelled:
@@ -331,6 +323,42 @@ class Run:
             request_stop(self._supervisor, self._record, CancelRun(f"{reason}; recover() continues the run", unfinished=True, begins_first=True))
         else:
             self._cancel_here(reason)
+
+
+class _End:
+    """To be awaited in a coroutine."""
+
+    __slots__ = ("_leaving_cancels", "_run")
+
+    def __init__(self, run: Run, *, leaving_cancels: bool) -> None:
+        self._run = run
+        self._leaving_cancels = leaving_cancels
+
+    def __await__(self) -> Generator[object, None, RunResult]:
+        return self._run._ends(leaving_cancels=self._leaving_cancels)
+
+
+class _OfResult:
+    """Says what is missing, where a run is taken for its result. Not `__getattr__`: in a class that has one, every look at an attribute takes longer."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: object, owner: type | None = None) -> NoReturn:
+        name = self._name
+        msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
+        raise AttributeError(msg, name=name, obj=run)
+
+
+def _point_to_result() -> None:
+    for name in vars(RunResult).keys() - vars(Run).keys():
+        if not name.startswith("_"):
+            setattr(Run, name, _OfResult(name))
+
+
+_point_to_result()
 
 
 class CancelHandle:

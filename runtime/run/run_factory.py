@@ -9,27 +9,27 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..actor.current import current_system
 from ..actor.direct import send_now
 from ..agent.history import HistoryPolicy, HistoryRewriter
 from ..agent.hooks import RunHooks, hooks_of_a_run
-from ..agent.options import OptionsLike, as_options
+from ..agent.options import Options, OptionsLike, as_options
 from ..agent.override import current_override
 from ..agent.run_context import RunContext
 from ..agent.run_messages import Open
-from ..agent.run_state import RunState
 from ..agent.session_values import SessionValues
 from ..agent.tree import Node
 from ..codec.kept_values import check_values
 from ..data.agent_input import AgentInput
-from ..data.chat import new_id
+from ..data.chat import Message, new_id
 from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
 from ..system.loop_door import LoopDoor, running_loop
+from ..system.spawning import spawn_inner
 from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from ..sessions.turn import Turn
 
 __all__ = ["RunFactory", "RunSettings"]
+
+# A member is looked up by a name of its class, which takes long.
+_CANCELS: Final = OnLeave.CANCELS
+_STAYS: Final = OnLeave.STAYS
+_NEW: Final = SystemState.NEW
+_STOPPED: Final = SystemState.STOPPED
 
 
 class RunSettings(NamedTuple):
@@ -80,13 +86,17 @@ class RunFactory:
         if session_id is not None and (not isinstance(session_id, str) or not session_id):
             msg = f"run(session_id={session_id!r}): give a text that is not empty, or leave it out."
             raise UsageError(msg)
-        settings = self.settings
         given = () if options is None else as_options(options)
-        context = RunContext(run_id or new_id(), session_id, SessionValues(session_values), given, hooks_of_a_run(settings.hooks))
+        context = self._context(run_id or new_id(), session_id, SessionValues(session_values), given)
+        context.context = users
+        return context
+
+    def _context(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...]) -> RunContext:
+        settings = self.settings
+        context = RunContext(run_id, session_id, session, options, hooks_of_a_run(settings.hooks))
         context.skip_transfers = settings.skip_transfers
         context.handoff_input_filter = settings.handoff_input_filter
         context.history = settings.history
-        context.context = users
         context.override = current_override(self)
         return context
 
@@ -107,6 +117,16 @@ class RunFactory:
             labels=labels or {},
         )
 
+    def plain(self, messages: tuple[Message, ...], streaming: bool) -> Run:  # noqa: FBT001 -- for speed
+        """A run that is given messages and nothing else, and is kept nowhere: most are such."""
+        settings = self.settings
+        record = RunRecord(self._context(new_id(), None, SessionValues(), ()), self.tree.name, settings.event_buffer)
+        if not settings.coalesce_deltas:
+            record.keep_apart()
+        run = Run(self, (EventLog(AgentInput(messages, streaming), record, None), None, None), _CANCELS)
+        self._start(run)
+        return run
+
     def make(
         self,
         context: RunContext,
@@ -115,7 +135,7 @@ class RunFactory:
         opening: Opening | None,
         timeout: float | None,
         turn: Turn | None = None,
-        on_leave: OnLeave = OnLeave.CANCELS,
+        on_leave: OnLeave = _CANCELS,
         *,
         start: bool = True,
     ) -> Run:
@@ -125,22 +145,30 @@ class RunFactory:
         record = RunRecord(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
         if not self.settings.coalesce_deltas:
-            record.stream.keep_apart()
+            record.keep_apart()
         if turn is not None:
             record.turn = turn
             record.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
             record.when_finished(persistence.own.abandon)
-        if on_leave is OnLeave.STAYS:
-            record.stream.never_waits()
-        run = Run(self, (EventLog(RunState(context, given), record, persistence), opening, timeout), on_leave)
-        if start and (loop := running_loop()) is not None:
-            system = self._system_on(loop)
-            if system.dispatcher.thread == get_ident():
-                run.start_here(system)
-            else:
-                run.start()
+        if on_leave is _STAYS:
+            record.never_waits()
+        run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
+        if start:
+            self._start(run)
         return run
+
+    def _start(self, run: Run) -> None:
+        """Let it begin, if an event loop is running here."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
+        if system.dispatcher.thread == get_ident():
+            run.start_here(system)
+        else:
+            run.start()
 
     # --- where ---
 
@@ -157,10 +185,10 @@ class RunFactory:
     def _system_on(self, loop: asyncio.AbstractEventLoop | None) -> ActorSystem:
         system = self._system
         if system is not None:
-            if system.state is SystemState.NEW:
+            if system.state is _NEW:
                 msg = f"Runner(system=...): {system.not_entered}"
                 raise UsageError(msg)
-            if system.state is SystemState.STOPPED:
+            if system.state is _STOPPED:
                 msg = f"Runner(system=...): {system!r} is stopped. Make a new system, and a Runner in it."
                 raise UsageError(msg)
             return system
@@ -181,7 +209,8 @@ class RunFactory:
 
     def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None) -> LoopCell:
         """Start a run, on the system's loop."""
-        cell = system.spawn_own(RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening), None, None)
+        cell = spawn_inner(system, RunSupervisor, (self.tree, event_log, self.settings.max_transfers, timeout, opening))
+        cell.args = ()  # it is not started again
         if opening is not None:
             send_now(cell, Open())
         return cell

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RunRecord"]
 
+_PENDING: Final = RunPhase.PENDING
+_PLAYING: Final = RunPhase.PLAYING
+_ENDED: Final = RunPhase.ENDED
+_OURS: Final = Ownership.OURS
 _STATUS: Final = {
     "finished": RunStatus.COMPLETED,
     "exited": RunStatus.COMPLETED,
@@ -37,8 +41,8 @@ _STATUS: Final = {
 }
 
 
-class RunRecord:
-    """One run, as it is told."""
+class RunRecord(EventStream):
+    """One run, as it is told. It is the way to its consumer, too: one object for each run."""
 
     __slots__ = (
         "_awaiting",
@@ -59,26 +63,25 @@ class RunRecord:
         "result",
         "said_before",
         "started",
-        "stream",
         "timer",
         "turn",
         "written",
     )
 
     def __init__(self, context: RunContext, agent_name: str, event_buffer: int) -> None:
+        EventStream.__init__(self, event_buffer)
         self.context = context
         self._events: list[AgentEvent] | None = None  # made with the first one
         self.last_seq = 0  # of what was shown, in the parts of the run before this one, too
         self._waiting: tuple[Callable[[], object], ...] = ()  # what is called at the end
         self._awaiting: tuple[asyncio.Future[None], ...] = ()  # what is set then
         self.agent_name = agent_name
-        self.stream = EventStream(event_buffer)
         self.said_before: Message | None = None  # the last message of the parts of the run before this one
         self.outcome: Outcome | None = None
         self.turn: Turn | None = None  # in a session, if it belongs to one
-        self.phase = RunPhase.PENDING  # moved by `advance`
+        self.phase: RunPhase = _PENDING  # moved by `advance`
         self.has_begun = False  # whether agents have played: the phase does not say so of a run that has ended
-        self.ownership = Ownership.OURS
+        self.ownership: Ownership = _OURS
         self.is_recoverable = False  # whether another process continues it if it is cut short
         self.is_drained = False  # whether it was brought to rest for another process to continue
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
@@ -98,14 +101,18 @@ class RunRecord:
             if self._events is None:
                 self._events = []
             self._events.append(event)
-        self.stream.put(event)
+        if self._open:
+            self.put(event)
 
     def advance(self, phase: RunPhase) -> None:
         """Move on to that phase. A run that is further already stays there."""
         if phase > self.phase:  # noqa: PLR1730 -- max() takes twice the time, for each of a run's phases
             self.phase = phase
-        if phase is RunPhase.PLAYING:
-            self.has_begun = True
+
+    def play(self) -> None:
+        """Its agents begin to play."""
+        self.phase = max(self.phase, _PLAYING)
+        self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
         """The run cannot begin."""
@@ -122,7 +129,8 @@ class RunRecord:
         """How the run has ended. The first outcome counts."""
         if self.outcome is None:
             self.outcome = outcome
-            self.stream.unblock()
+            if self._open:
+                self.unblock()
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """The supervisor's actor calls this as the very last, when all under it have ended."""
@@ -152,12 +160,12 @@ class RunRecord:
         """It was looked at until its end, which is that."""
         self.outcome = Outcome()
         self.followed = result
-        self.stream.unblock()
+        self.unblock()
 
     def give_up(self) -> None:
         """Nothing will come any more: tell those that wait for the end."""
-        self.advance(RunPhase.ENDED)
-        self.stream.end()
+        self.phase = _ENDED
+        self.end()
         waiting, self._waiting = self._waiting, ()
         for callback in waiting:
             try:
@@ -213,18 +221,18 @@ class RunRecord:
     @property
     def has_ended(self) -> bool:
         """Whether nothing will come any more."""
-        return self.phase is RunPhase.ENDED
+        return self.phase is _ENDED
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call it on the loop when the run has ended; now, if it has."""
-        if self.phase is RunPhase.ENDED:
+        if self.phase is _ENDED:
             callback()
         else:
             self._waiting += (callback,)
 
     async def wait_ended(self) -> None:
         """Wait until nothing of the run is left, on its loop."""
-        if self.phase is RunPhase.ENDED:
+        if self.phase is _ENDED:
             return
         ended = self.end_of_it()
         try:

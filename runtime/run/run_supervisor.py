@@ -11,7 +11,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..actor.actor import InnerActor
 from ..actor.direct import OVER, stop_actor
 from ..actor.lifecycle import stop_when_childless
 from ..actor.ref import cell_of
@@ -38,7 +37,7 @@ from ..errors import RunCancelled, RunLost, UnderstudyError
 from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
-from .event_log import EventLog, HasLog
+from .event_log import EventLog
 from .last_words import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
@@ -54,30 +53,30 @@ _DRAIN_SHARE: Final = 0.9
 
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
+_KEEPING: Final = RunPhase.KEEPING
+_NO_PROMISE: Final = Promise.NONE
 
 
-class RunSupervisor(HasLog, InnerActor):
+class RunSupervisor(Casting):
     """One run."""
 
     __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
 
-    __slots__ = ("_casting", "_log", "_opening", "_pending_stop", "_promise", "_record", "_root")
+    __slots__ = ("_opening", "_pending_stop", "_promise", "_root")
 
     def __init__(self, cell: Cell, root: Node, event_log: EventLog, max_transfers: int, timeout: float | None, opening: Opening | None) -> None:
-        super().__init__(cell)
+        Casting.__init__(self, cell, event_log, max_transfers)
         self._root = root
-        self._log = event_log
-        self._record = event_log.record
         self._opening = opening
-        self._casting = Casting(cell, event_log, max_transfers)
         self._pending_stop: PendingStop | None = None
-        self._promise = Promise.NONE
-        cell.ended = (event_log.record.on_actor_ended,)  # however its end comes
+        self._promise: Promise = _NO_PROMISE
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
-        # In the supervisor's own context: the agents' are copies of it.
-        cell.context.run(self._enter)
+        cell.context.run(self._enter)  # its own, of which the agents' are copies
+
+    def on_ended(self) -> None:
+        self._record.on_actor_ended()
 
     # --- messages ---
 
@@ -86,26 +85,32 @@ class RunSupervisor(HasLog, InnerActor):
         log, record = self._log, self._record
         if type(message) is Emitted and record.phase is _PLAYING and not self._cell.system.closing:
             # Nearly all messages are such, and mean nothing but to be written down.
-            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.stream.has_room
+            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.has_room
             is_done = has_room and (message.is_last or not log.unshown)
             return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
         if type(message) is Open:
             return log.begun(self._open())
-        effects = self._transition(message)
-        if effects.takes_time or log.unshown:
-            return log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
+        return self._answer(self._transition(message))
+
+    def agent_ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
+        """The report of an agent that finds it idle: the same as by message."""
+        return self._answer(self._ended(invocation, outcome, transfer))
+
+    def _answer(self, effects: Effects) -> Any:
+        if effects.takes_time or self._log.unshown:
+            return self._log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
         return self._leave(effects) if effects.leave else effects.reply
 
     def _transition(self, message: Any) -> Effects:
         if self._cell.system.closing:
             return REFUSE  # agents are being ended with their system: a run that is kept is continued from where it was
-        kind, casting = type(message), self._casting
+        kind = type(message)
         if kind is Emitted:
             return self._emitted(message.invocation, message.event)
         if kind is AgentEnded:
-            return self._ended(message)
+            return self._ended(message.invocation, message.outcome, message.transfer)
         if kind is Cast:
-            return self._cast(casting.cast(message))
+            return self._cast(self.cast(message))
         if kind is EmittedNoWait:
             return self._emitted_without_waiting(message)
         if kind is JoinLanes:
@@ -120,9 +125,9 @@ class RunSupervisor(HasLog, InnerActor):
         elif kind is CancelRun:
             return self._cancel(message)
         elif kind is CancelCast:
-            casting.cancel_cast(message)
+            self.cancel_cast(message)
         elif kind is CancelChildren:
-            casting.cancel_children(message.parent)
+            self.cancel_children(message.parent)
         else:
             msg = f"{self} is given {message!r}, which it does not know."
             raise UnderstudyError(msg, run=self._log.context.run_id, message=message)
@@ -141,13 +146,13 @@ class RunSupervisor(HasLog, InnerActor):
         elif effects.cut_short is not None:
             effects = await self._keep_cut_short(effects.cut_short)
         if effects.wait_for_room:
-            await self._record.stream.wait_for_room()
+            await self._record.wait_for_room()
         if effects.leave:
             self._record.advance(RunPhase.KEEPING)
             try:
                 await say_last_words(self._log, self._promise)
             finally:
-                self._casting.let_go()
+                self.let_go()
                 stop_when_childless(self._cell)
         return effects.reply
 
@@ -162,7 +167,7 @@ class RunSupervisor(HasLog, InnerActor):
         try:
             followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
             if followed is None:
-                self._begin()
+                self.open(self._root)
             else:
                 record.follow_to(followed)
                 stop_actor(self._cell)
@@ -176,13 +181,9 @@ class RunSupervisor(HasLog, InnerActor):
     def _enter(self) -> None:
         self._log.enter(self._cell.system)
         if self._opening is None:
-            self._begin()
+            self.open(self._root)
         else:
             self._record.advance(RunPhase.OPENING)
-
-    def _begin(self) -> None:
-        self._record.advance(_PLAYING)
-        self._casting.open(self._root)
 
     # --- what agents report ---
 
@@ -192,7 +193,7 @@ class RunSupervisor(HasLog, InnerActor):
             return REFUSE
         stamped = self._log.write(invocation, event)
         effects = NOTHING if self._pending_stop is None else self._look()
-        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.stream.has_room)
+        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.has_room)
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
@@ -221,8 +222,7 @@ class RunSupervisor(HasLog, InnerActor):
         if persistence is not None and persistence.journal is not None:
             persistence.journal.joined(parent, lanes)
 
-    def _ended(self, ended: AgentEnded) -> Effects:
-        invocation, outcome = ended.invocation, ended.outcome
+    def _ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Effects:
         if outcome.kind == "cancelled" and outcome.error is None and not invocation.is_cancelled and self._record.phase < _ENDING:
             # Not by the run: by the agent's own code, or by the program, which ends the loop.
             error = self._log.attributed(asyncio.CancelledError("its task was cancelled, and not by the run"), invocation.node)
@@ -230,25 +230,25 @@ class RunSupervisor(HasLog, InnerActor):
                 return self._give_up(error)  # nothing of that is kept: the run continues from its last record
             self._log.write(invocation, AgentEvent(error=error))
             outcome = Outcome("failed", error)
-        return self._cast(self._casting.ended(invocation, outcome, ended.transfer))
+        return self._cast(self.ended(invocation, outcome, transfer))
 
     def on_child_failure(self, ref: ActorRef[Any], error: BaseException) -> Directive:
         del error
-        invocation = self._casting.playing_on(cell_of(ref))
+        invocation = self.playing_on(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
         if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
             return Stop()  # and its end is told
-        self._casting.start_again(invocation, ref)
+        self.start_again(invocation, ref)
         return restart
 
     def _crashed(self, invocation: Invocation, error: BaseException | None) -> Effects:
         if not invocation.is_at_work:
             return NOTHING
         if self._record.phase >= _ENDING or invocation.is_cancelled:
-            return self._cast(self._casting.ended(invocation, CANCELLED, None))
+            return self._cast(self.ended(invocation, CANCELLED, None))
         attributed = self._log.attributed(RunCancelled("its actor was stopped") if error is None else error, invocation.node)
         self._log.write(invocation, AgentEvent(error=attributed))
-        return self._cast(self._casting.ended(invocation, Outcome("failed", attributed), None))
+        return self._cast(self.ended(invocation, Outcome("failed", attributed), None))
 
     # --- the end, by itself or by an interrupt ---
 
@@ -261,20 +261,20 @@ class RunSupervisor(HasLog, InnerActor):
     def _look(self) -> Effects:
         """If the run is to end at a safe point, and all its agents are at one: end it. If it has ended, leave."""
         if self._pending_stop is not None and self._record.phase < _ENDING:
-            if self._casting.is_at_safe_point:
+            if self.is_at_safe_point:
                 return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
             return NOTHING
         return self._look_over()
 
     def _look_over(self) -> Effects:
-        record, none_at_work = self._record, not self._casting.at_work
-        return LEAVE if none_at_work and _ENDING <= record.phase < RunPhase.KEEPING and record.outcome is not None else NOTHING
+        record, none_at_work = self._record, not self.at_work
+        return LEAVE if none_at_work and _ENDING <= record.phase < _KEEPING and record.outcome is not None else NOTHING
 
     def _root_ended(self, outcome: Outcome) -> Effects:
         """The root's assignment is closed: the run has ended, or waits for an answer."""
         record = self._record
         waits = outcome.kind == "interrupted" and record.phase < _ENDING
-        record.advance(_ENDING)
+        record.phase = max(record.phase, _ENDING)
         if waits and self._log.persistence is not None:
             return SUSPEND
         if waits:
@@ -291,7 +291,7 @@ class RunSupervisor(HasLog, InnerActor):
         ahead = len(stamped)
         try:
             end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log.state, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
+            await persistence.save(self._log, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
         except RunLost as error:
             self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
             return self._give_up(error)
@@ -309,7 +309,7 @@ class RunSupervisor(HasLog, InnerActor):
         log, record = self._log, self._record
         if (log.persistence is not None or record.turn is not None or log.context.hooks) and has_last_words(log):
             return self._carry_out(effects)
-        record.advance(RunPhase.KEEPING)
+        record.phase = _KEEPING
         stop_when_childless(self._cell)  # the last agent's actor may still be at its last step
         return effects.reply
 
@@ -328,14 +328,14 @@ class RunSupervisor(HasLog, InnerActor):
         self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
 
     def _cancel(self, request: CancelRun) -> Effects:
-        record, casting = self._record, self._casting
+        record = self._record
         if record.phase >= _ENDING:
-            casting.cut_off()
+            self.cut_off()
             return NOTHING
         if request.lost:
             return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
         request = request if self._pending_stop is None else self._pending_stop.or_rather(request)
-        if request.mode == "immediate" or not casting.at_work:
+        if request.mode == "immediate" or not self.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
             self._pending_stop = PendingStop(request, self._cell.system.clock)
@@ -352,17 +352,17 @@ class RunSupervisor(HasLog, InnerActor):
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:
         """End all that is under way, and keep the run as it was. It ends when all of that has ended."""
-        log, record, casting = self._log, self._record, self._casting
-        root, persistence, begun = log.state.root, log.persistence, record.has_begun
+        log, record = self._log, self._record
+        root, persistence, begun = log.root, log.persistence, record.has_begun
         error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
-        error.contexts = stopped_at(root, casting.live()) if begun and root is not None else ()
+        error.contexts = stopped_at(root, self.live()) if begun and root is not None else ()
         kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
         image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
         record.advance(_ENDING)
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
         log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
-        casting.end_all()
+        self.end_all()
         if kept:
             return Effects(cut_short=CutShort(error, image))
         self._say_cancelled(error, None)
@@ -373,7 +373,7 @@ class RunSupervisor(HasLog, InnerActor):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            await persistence.save(self._log.state, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
+            await persistence.save(self._log, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)
@@ -393,7 +393,7 @@ class RunSupervisor(HasLog, InnerActor):
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
         self._log.context.continues_elsewhere = True
-        self._casting.end_all()
+        self.end_all()
         if self._record.outcome is None:
             self._log.say(error)
             self._record.set_outcome(Outcome("failed", error))

@@ -42,7 +42,7 @@ async def drain(system: ActorSystem, timeout: float) -> DrainReport:
         drained=not busy,
         seconds=clock.monotonic() - started,
         busy=tuple(cell.path for cell in busy),
-        queued=sum(len(cell.mailbox) for cell in busy),
+        queued=sum(cell.queued() for cell in busy),
     )
 
 

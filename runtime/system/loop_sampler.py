@@ -92,8 +92,9 @@ class LoopSampler:
 
     def stop(self) -> None:
         """End the thread. It does so at once, and is not waited for."""
-        self._wake.set()
-        self._is_there = False
+        if self._is_there:
+            self._wake.set()
+            self._is_there = False
 
     def seen_since(self, started: float) -> Place | None:
         """Where the thread was last, if that was after that time."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..actor import lifecycle
-from ..actor.actor import Actor, Traits, construct
-from ..actor.envelope import MailboxSettings
+from ..actor.actor import Actor, InnerActor, Traits, construct
+from ..actor.envelope import Envelope, MailboxSettings
+from ..actor.inner_cell import InnerCell
 from ..actor.loop_cell import LoopCell
 from ..actor.mailbox import Mailbox
 from ..actor.phase import OPEN
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..actor.cell import Cell
     from .system import ActorSystem
 
-__all__ = ["attach", "check_spawn", "check_takes", "new_cell", "put"]
+__all__ = ["attach", "check_spawn", "check_takes", "new_cell", "put", "spawn_at_work", "spawn_inner"]
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
@@ -69,17 +70,39 @@ def new_cell(
     supervision: Supervision | None = None,
     settings: MailboxSettings | None = None,
     *,
-    away: bool = False,
     waits: bool = True,
 ) -> LoopCell:
     """The cell of an actor on the event loop. It takes messages from the first one on, or `waits` until it is begun."""
     # To call a class is what these two steps are, and takes 0.1 µs longer.
     mailbox = object.__new__(Mailbox)
-    mailbox.__init__(settings, system.lock, waits, away)  # type: ignore[misc]
+    mailbox.__init__(settings, system.lock, waits)  # type: ignore[misc]
     cell = object.__new__(LoopCell)
     cell.__init__(system, actor_class, args, kwargs or None, name, parent, supervision, mailbox)  # type: ignore[misc]
     if not waits:
         cell.phase = OPEN
+    return cell
+
+
+def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...]) -> InnerCell:
+    """Spawn an actor of this package, on the loop, whose mailbox is made when it is needed."""
+    if system.refuses:
+        check_takes(system, actor_class, None)
+    if system.fault is not None:
+        system.check()
+    cell = InnerCell(system, actor_class, args, None, None, None, None, None)
+    cell.box = None
+    put(system, cell, None)
+    cell.begin()
+    return cell
+
+
+def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
+    """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
+    cell = InnerCell(system, actor_class, args, None, name, parent, None, None)
+    cell.box = None
+    actor_class(cell, *args)
+    attach(system, cell, parent)
+    cell.begin_at_work(envelope)
     return cell
 
 
@@ -94,7 +117,7 @@ def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = 
     return actor
 
 
-def attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool) -> None:  # noqa: FBT001 -- for speed
+def attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
     """Put it into the tree. Raises if its parent has been closed meanwhile, or another root has its name."""
     with system.lock:
         if parent is None:

@@ -35,7 +35,7 @@ def take_stats(system: ActorSystem) -> SystemStats:
     queued = 0
     for cell in walk(system):
         both[cell.actor_class.__name__, cell.state] += 1
-        depth = len(cell.mailbox)
+        depth = cell.queued()
         if depth:
             queued += depth
             depths.append((depth, cell))
@@ -70,6 +70,6 @@ def take_tree(system: ActorSystem) -> ActorNode:
     below: dict[Cell | None, list[ActorNode]] = {}
     for cell in reversed(cells):
         children = tuple(reversed(below.pop(cell, [])))
-        node = ActorNode(cell.name, cell.actor_class.__name__, cell.state, len(cell.mailbox), cell.own_ref(), children)
+        node = ActorNode(cell.name, cell.actor_class.__name__, cell.state, cell.queued(), cell.own_ref(), children)
         below.setdefault(cell.parent, []).append(node)
     return ActorNode(system.name, "ActorSystem", system.state.value, 0, None, tuple(reversed(below.get(None, []))))

@@ -109,7 +109,7 @@ class ActorSystem(Overview):
         self.dispatcher: Dispatcher
         self.clock: Clock
         self.fault: str | None = None  # why nothing can be sent, if the loop is closed or the process was forked
-        self._refuses = True  # whether a spawn has to check the state
+        self.refuses = True  # whether a spawn has to check the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads, stop_timeout)
@@ -166,7 +166,7 @@ class ActorSystem(Overview):
         self.clock = self._clock or LoopClock(loop)
         self.dispatcher = Dispatcher(loop, on_closed=self._loop_is_closed, on_quiet=self.look_again)
         self.state = SystemState.RUNNING
-        self.closing = self._refuses = False
+        self.closing = self.refuses = False
 
     async def stop(self) -> None:
         """Stop everything, children before parents, as `async with` does on leaving."""
@@ -181,7 +181,7 @@ class ActorSystem(Overview):
         self._stopped = asyncio.Event()
         with self.lock:
             self.state = SystemState.STOPPING
-            self.closing = self._refuses = True  # from now on, no root is added
+            self.closing = self.refuses = True  # from now on, no root is added
         try:
             await self._shutdown.stop_all()
         finally:
@@ -276,7 +276,7 @@ class ActorSystem(Overview):
         mailbox: MailboxSettings | None,
     ) -> ActorRef[A]:
         """Spawn an actor under that parent; None is the system itself."""
-        if self._refuses:
+        if self.refuses:
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
@@ -298,20 +298,13 @@ class ActorSystem(Overview):
 
     def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
         """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
-        if self._refuses:
+        if self.refuses:
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
         cell = new_cell(self, actor_class, args, {}, name, parent)
         put(self, cell, parent)
         cell.begin()
-        return cell
-
-    def spawn_at_work(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell, message: object) -> LoopCell:
-        """The same on the loop, for one that begins with that message at once, and ends when its handler of that has ended."""
-        cell = new_cell(self, actor_class, args, {}, name, parent, away=True)
-        put(self, cell, parent)
-        cell.begin_at_work(message)
         return cell
 
     def ended(self, cell: Cell) -> None:
@@ -347,7 +340,7 @@ class ActorSystem(Overview):
             raise UsageError(msg)
         with self.lock:
             self.state = SystemState.DRAINING
-            self._refuses = True
+            self.refuses = True
         return await drain(self, timeout)
 
     def look_again(self) -> None:
