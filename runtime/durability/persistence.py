@@ -125,19 +125,18 @@ class RunPersistence:
         name, content = found.name, found.content
         self._name(content, name, *kept_of(content))
         self._listing.known()
-        if not await self.take(system):
+        number = content["number"]
+        taken = await self.own.take_if(self.mark.run, system, [Expect(name, found.head), Expect(answered_key(content["run"], number))])
+        if taken is False:
             msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
             raise ResumeError(msg, run=self.run_id)
-        number = content["number"]
-        now, answered = await self.access.get_both(name, answered_key(content["run"], number))
-        if now == found.head and answered is None:
+        if taken:
             self._slot.know(number, found.head)
             if content.get("open"):
                 self.mark.opened(self.own.clock)
             self._answer = AnswerMark(content["run"], number)
             self.own.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
-        await self.own.give_back()
         if found.number is None:
             instead = f"To answer it again on purpose, resume('{name}@{number}'): it becomes a branch of its own."
             msg = f"interrupt {number} of checkpoint {name!r} is already answered. {instead}"
@@ -308,7 +307,7 @@ class RunPersistence:
     async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, end: RunEnd) -> None:
         """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and why it rests."""
         self._save_failed = True
-        if self._slot.number is None:
+        if self._slot.number is None and not self._slot.begins(self.run_id):
             await self._slot.look_for(self.run_id)
         is_over = kind == "interrupted"
         ending: Ending = "forget" if is_over else "keep"

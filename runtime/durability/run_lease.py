@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..agent.run_messages import LOST
-from ..stores.writes import Ending, Write
+from ..errors import WriteRefused
+from ..stores.writes import Ending, Expect, Write
 from .lease import Lease
 from .leases import SystemLeases, leases_of
 from .open_mark import UnfinishedRun
@@ -49,6 +50,22 @@ class RunLease:
         if not await self._leases.take(self._access, lease, writes):
             return False
         self.held, lease.undo = lease, None
+        return True
+
+    async def take_if(self, run: UnfinishedRun, system: Host, expected: Sequence[Expect]) -> bool | None:
+        """The same, if all of that is so: in one step, where the store looks and writes in one. Returns None, and has not taken it, if it is not so."""
+        fenced = self._access.is_fenced
+        try:
+            if not await self.take(run, system, expected if fenced else ()):
+                return False
+        except WriteRefused as refused:
+            if refused.reason != "value":
+                raise
+            return None
+        for one in () if fenced else expected:
+            if await self._access.get(one.key) != one.value:
+                await self.give_back()
+                return None
         return True
 
     def when_asked(self, stop: Callable[[CancelRun], object]) -> None:

@@ -33,6 +33,13 @@ class SaveSlot:
     def know(self, number: int, head: bytes | None) -> None:
         self.number, self._head = number, head
 
+    def begins(self, run_id: str) -> bool:
+        """Take it that there is no save yet, of a checkpoint that is called as its run: the write is refused, if there is one. Returns whether that may be."""
+        may_be = self.name == run_id and self._access.is_fenced
+        if may_be:
+            self.know(0, None)
+        return may_be
+
     async def look(self) -> dict[str, Any] | None:
         """Get the last save."""
         head = await self._access.get(self.name)
