@@ -158,6 +158,10 @@ class EventLog(RunState):
         at_once = persistence is not None and persistence.access.answers_at_once and self.record.turn is None and not self.context.hooks
         return begun(coro) if at_once else coro
 
+    def begun_unseen(self, coro: Coroutine[Any, None, object]) -> object:
+        """The same of what is done in the middle of a run: only if no consumer looks on, which sees each event before the next thing is done."""
+        return coro if self.record.may_be_seen else self.begun(coro)
+
     @property
     def ends_with_step(self) -> bool:
         """Whether the last step and the end of the run may be written in one step: whether nothing is to be done between the two."""
@@ -229,11 +233,14 @@ class EventLog(RunState):
         """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
         if before is not None:
             self.say(before)
-        events, contexts = self.stamped_deferred(is_kept=before is None)
+        if stamped is None or before is not None:
+            stamped, contexts = self.stamped_deferred(is_kept=before is None)
+        else:
+            contexts = tuple([context for event in stamped if isinstance(event.action, Interrupted) for context in event.action.contexts])
         self.deferred = ()
         if self.context.watch is not None:
             self.context.watch.interrupted(contexts)
-        for event in events if stamped is None or before is not None else stamped:
+        for event in stamped:
             self.seq = event.seq
             self.record.show(event)
         return contexts

@@ -37,7 +37,10 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             await log.flush()
         if log.persistence is not None and log.persistence.is_held:
             unfinished = promise is Promise.UNFINISHED
-            await log.persistence.finish(unfinished=unfinished, state=log, end=None if unfinished else log.end())
+            end = None if unfinished else log.end()
+            await log.persistence.finish(unfinished=unfinished, state=log, end=end)
+            if end is not None and record.turn is None and not log.context.hooks:
+                record.written = end.result  # nothing is done any more that could change it
     except RunLost as error:
         loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
         if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":

@@ -87,7 +87,7 @@ class RunSupervisor(Casting):
             # Nearly all messages are such, and mean nothing but to be written down.
             stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.has_room
             is_done = has_room and (message.is_last or not log.unshown)
-            return stamped if is_done else self._carry_out(Effects(stamped, wait_for_room=not has_room))
+            return stamped if is_done else log.begun_unseen(self._carry_out(Effects(stamped, wait_for_room=not has_room)))
         if type(message) is Open:
             return log.begun(self._open())
         return self._answer(self._transition(message))
@@ -98,7 +98,7 @@ class RunSupervisor(Casting):
 
     def _answer(self, effects: Effects) -> Any:
         if effects.takes_time or self._log.unshown:
-            return self._log.begun(self._carry_out(effects)) if effects.leave else self._carry_out(effects)
+            return (self._log.begun if effects.leave else self._log.begun_unseen)(self._carry_out(effects))
         return self._leave(effects) if effects.leave else effects.reply
 
     def _transition(self, message: Any) -> Effects:
@@ -308,7 +308,7 @@ class RunSupervisor(Casting):
     def _leave(self, effects: Effects) -> object:
         log, record = self._log, self._record
         if (log.persistence is not None or record.turn is not None or log.context.hooks) and has_last_words(log):
-            return self._carry_out(effects)
+            return log.begun_unseen(self._carry_out(effects))
         record.phase = _KEEPING
         stop_when_childless(self._cell)  # the last agent's actor may still be at its last step
         return effects.reply

@@ -85,6 +85,11 @@ class EventStream:
         self._buffer[-1] = with_delta(last, whole)
 
     @property
+    def may_be_seen(self) -> bool:
+        """Whether a consumer takes events, or may come to take them yet."""
+        return self._open
+
+    @property
     def has_room_for_two(self) -> bool:
         """Whether there is still room when one more event was put."""
         return self._buffer is None or len(self._buffer) + 1 < self._capacity or not self._open or self._never_waits
