@@ -21,7 +21,7 @@ from .. import errors
 from ..data import chat, events, interrupt, outcome
 from ..errors import CheckpointError, ModelRetry, UnderstudyError, UsageError
 from ..models import protocol
-from .builtin import ERROR, MODEL, TYPE, VALUE_MARKS, VALUE_SCALARS, Mark
+from .builtin import ERROR, MODEL, TYPE, VALUE_MARKS, VALUE_SCALARS, Encoder, Mark
 from .collisions import FEW, checked_keys
 from .refusals import DEEPEST, is_strange, refusal
 from .registered import Registry
@@ -148,7 +148,7 @@ class _Reader:
     def extension(self, code: int, payload: bytes) -> object:
         if code == TYPE or code == MODEL:  # noqa: PLR1714, SIM109 -- half the time of a tuple, and this is once for each value
             self._open += 1
-            return _registry.mark(code, payload)
+            return _registry.known.get((code, payload)) or _registry.mark(code, payload)
         mark = _MARKS.get(code)
         if mark is not None and not payload:
             self._open += 1
@@ -230,8 +230,8 @@ def _level_of_pairs(pairs: Iterable[tuple[object, object]]) -> _Level:
 # ---- what is written
 
 
-def _encode(value: object) -> object:
-    encoder = _registry.encoders.get(type(value))
+def _encode(value: object, encoder_of: Callable[[type], Encoder | None] = _registry.encoders.get) -> object:
+    encoder = encoder_of(type(value))
     if encoder is not None:
         return encoder(value)
     if isinstance(value, BaseException):

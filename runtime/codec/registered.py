@@ -29,7 +29,7 @@ class Registry:
         self._by_name: dict[str, RegisteredType] = {}
         self.entries: dict[type, RegisteredType] = {}
         self.encoders: dict[type, Encoder] = dict(VALUE_ENCODERS)
-        self._by_payload: dict[tuple[int, bytes], RegisteredType] = {}
+        self.known: dict[tuple[int, bytes], RegisteredType] = {}  # by the code and the payload of their marks
 
     def add(self, cls: type, name: str | None = None, *, own: bool = False) -> None:
         """`own` are the dataclasses of this package, which their constructors make."""
@@ -53,13 +53,13 @@ class Registry:
                 raise UsageError(msg)
             if known is None:
                 self._by_name[name] = entry
-                self._by_payload[entry.ext] = entry
+                self.known[entry.ext] = entry
                 self.entries[cls] = entry
                 self.encoders[cls] = encoder
 
     def mark(self, code: int, payload: bytes) -> Mark:
         """The mark with that code and payload."""
-        entry = self._by_payload.get((code, payload))
+        entry = self.known.get((code, payload))
         if entry is not None:
             return entry
         name, *names = payload.decode().split("\0")

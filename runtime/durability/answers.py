@@ -31,6 +31,8 @@ class Answers:
         if targets is not None and data is not None:
             raise UsageError("resume(targets=..., data=...): give one of them: data goes to every interrupt, targets to those that are named.")
         for name, value in (*(() if targets is None else targets.items()), *((("data", data),) if data is not None else ())):
+            if value is None or value is True or value is False:
+                continue  # as most answers are
             try:
                 pack(value)
             except CheckpointError as error:

@@ -25,6 +25,7 @@ what is nothing was written, too."""
 _MOST_FORMATS: Final = 1_000_000
 _NOTHING: Final = ("session_id", "fresh", "seen", "begins_with", "null_answer")
 _NONE_OF: Final = ("values", "frames", "ended", "steps")
+_NO_USAGE: Final = Usage()
 
 
 def check_format(image: Any) -> None:
@@ -43,7 +44,7 @@ def check_format(image: Any) -> None:
         image.setdefault("skip_transfers", False)
         image.setdefault("seq", 0)
         image.setdefault("transfers", 0)
-        image.setdefault("usage", Usage())
+        image.setdefault("usage", _NO_USAGE)
         image.setdefault("lanes", {"": [None, 0, []]})
 
 

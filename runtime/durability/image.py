@@ -58,6 +58,8 @@ _KEPT: Final[dict[str, type]] = {
 
 _NO_TEXTS: Final = (None, None, None)
 
+_KINDS: Final = get_args(OutcomeKind)
+
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
 
 # What comes of a structure that is not what it should be.
@@ -364,7 +366,7 @@ def checked_message(value: Any) -> Message:
 
 def _outcome(value: Any) -> Outcome:
     outcome: Outcome = _typed(value, Outcome)
-    if outcome.kind not in get_args(OutcomeKind):
+    if outcome.kind not in _KINDS:
         msg = f"the checkpoint is damaged: an agent has ended as {outcome.kind!r:.40}."
         raise CheckpointError(msg)
     if outcome.error is not None:

@@ -74,8 +74,9 @@ class OpenMark:
         """That of the run which a save is of."""
         run, agent = self.run, content.get("agent")
         agent, keep = agent if isinstance(agent, str) else run.agent, run.keep if keep == 0.0 else keep
-        own = replace(run, id=content["run"], agent=agent, checkpoint_id=checkpoint_id, keep=keep, input=input, labels=labels_of(content))
-        return OpenMark(own, trace_of(content))
+        labels, before = labels_of(content), trace_of(content)
+        own = UnfinishedRun(content["run"], agent, checkpoint_id, run.steps, run.session_id, run.version, run.attempts, keep, input, labels, run.trace)
+        return OpenMark(own, before)
 
     def put(self) -> Put:
         """Say that the run is not finished."""
@@ -108,7 +109,9 @@ class OpenMark:
 
     def count(self, attempts: int) -> None:
         """So often it was taken, this time included, since a process last left it in good order."""
-        self.run = replace(self.run, attempts=max(0, attempts - 1))
+        before = max(0, attempts - 1)
+        if before != self.run.attempts:
+            self.run = replace(self.run, attempts=before)
 
     def opened(self, clock: Clock | None) -> None:
         """It was written."""

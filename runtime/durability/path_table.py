@@ -9,12 +9,14 @@ Owns: that form, and its numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ..data.run_path import Path, SharedPath, as_path
 from ..errors import CheckpointError
 
 __all__ = ["PathTable", "read_names", "read_path", "read_paths"]
+
+_TEXTS: Final = frozenset((str,))
 
 
 class PathTable:
@@ -57,10 +59,10 @@ class PathTable:
 def read_names(value: Any) -> tuple[str, ...]:
     """At least one name. Raises CheckpointError."""
     names = tuple(value)
-    if not names or isinstance(value, str) or any(type(name) is not str for name in names):
-        msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
-        raise CheckpointError(msg)
-    return names
+    if names and not isinstance(value, str) and set(map(type, names)) == _TEXTS:
+        return names
+    msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
+    raise CheckpointError(msg)
 
 
 def read_paths(rows: Iterable[Any], known: dict[int, Path] | None = None) -> dict[int, Path]:

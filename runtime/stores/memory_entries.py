@@ -37,7 +37,7 @@ class MemoryEntries:
         held = self._entries.get(key)
         first = None if held is None or held[2] <= now else held[0]
         if first is not None and (first.started, first.agent, first.labels) != (entry.started, entry.agent, entry.labels):
-            entry = replace(entry, agent=first.agent, started=first.started, labels=first.labels)
+            entry = RunEntry(key, first.agent, entry.session, entry.status, first.started, first.labels, entry.value, entry.seconds)
         lasts = ttl if entry.seconds is None else entry.seconds
         self._ending.pop(key, None)
         if lasts is not None:
