@@ -1,5 +1,6 @@
 """What a run that waits, and goes on, asks of its store: one step for each thing that has to be in one, and nothing beside it."""
 
+import asyncio
 import logging
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.doubles.waiting import Asker, chat
 from tests.doubles.watched_stores import WatchedStore
 from understudy.actors import tool
-from understudy.runtime import MemoryStore, ResumeError, Runner, ToolCalls
+from understudy.runtime import MemoryStore, ResumeError, RunLost, Runner, StoreError, ToolCalls
 
 
 class Noted(WatchedStore):
@@ -83,3 +84,31 @@ def test_a_run_with_the_name_of_a_checkpoint_that_waits_is_saved_behind_it(caplo
     assert "was that of run" in caplog.text
     assert runner.resume("c", data=2).result(20).final_output == "A heard 2"
     assert runner.resume("c@1", data=1).result(20).final_output == "A heard 1"
+
+
+@pytest.mark.parametrize("durability", ["interrupt", "step"])
+@pytest.mark.parametrize(("what", "problem"), [("revoke", RunLost), ("close", StoreError)])
+def test_a_run_at_which_nothing_looks_on_ends_once_if_its_store_refuses_the_step_of_its_answer(run, durability, what, problem):
+    """A store in memory answers at once, so the agent that waits for its step is ended while it is asking."""
+
+    async def main():
+        store, paid = MemoryStore(), []
+
+        @tool(needs_approval=True)
+        async def pay(amount: int) -> str:
+            paid.append(amount)
+            if what == "close":
+                store.close()
+            for owner in tuple(store._owners):
+                await store.revoke(owner)
+            return "paid"
+
+        runner = Runner(chat("a", ToolCalls(pay={"amount": 5}), "end", tools=[pay]), store=store, durability=durability)
+        first = runner.query("go")
+        await first
+        result = await runner.resume(first.checkpoint_id, data=True)
+        assert (result.status, type(result.error), paid) == ("failed", problem, [5])
+        assert [type(event.error) for event in result.events] == [problem]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
