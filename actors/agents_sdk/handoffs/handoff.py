@@ -26,7 +26,7 @@ from .input_data import HandoffInputFilter
 if TYPE_CHECKING:
     from ..agent import Agent, AgentBase
 
-__all__ = ["Handoff", "OnHandoffWithInput", "OnHandoffWithoutInput", "THandoffInput", "handoff", "tool_name_of"]
+__all__ = ["Handoff", "OnHandoffWithInput", "OnHandoffWithoutInput", "THandoffInput", "handoff", "reader_of_input", "tool_name_of"]
 
 THandoffInput = TypeVar("THandoffInput", default=Any)
 TAgent = TypeVar("TAgent", default=Any)
@@ -92,7 +92,7 @@ def handoff(
 ) -> Handoff[TContext, Agent[TContext]]:
     """A handoff to an agent. `tool_name` and `tool_description` are other spellings of the overrides."""
     name, description = tool_name_override or tool_name, tool_description_override or tool_description
-    adapter = _checked(on_handoff, input_type)
+    adapter = reader_of_input(on_handoff, input_type)
 
     async def invoke(context: RunContextWrapper[Any], input_json: str | None = None) -> Agent[TContext]:
         if adapter is not None:
@@ -121,7 +121,7 @@ def handoff(
     )
 
 
-def _checked(on_handoff: Any, input_type: Any) -> TypeAdapter[Any] | None:
+def reader_of_input(on_handoff: Any, input_type: Any) -> TypeAdapter[Any] | None:
     """What reads the input, if there is any. Raises, if the callback takes something else."""
     if input_type is not None and on_handoff is None:
         msg = "You must provide on_handoff when input_type is provided"

@@ -7,6 +7,9 @@ from pydantic import BaseModel
 
 from tests.doubles.realtime import desk, until
 from understudy.actors import ChatModelAgent, Handoff, tool
+from understudy.actors.agents_sdk import RunContextWrapper
+from understudy.actors.agents_sdk import realtime as sdk
+from understudy.actors.agents_sdk.exceptions import ModelBehaviorError, UserError
 from understudy.actors.realtime import RealtimeAgent, realtime_handoff
 from understudy.actors.realtime.local import Call, Fault, Gate, Reply, Say
 from understudy.runtime import AgentError, ModelError, RunHooks, ScriptedModel
@@ -239,7 +242,8 @@ def test_case_42_agents_hand_over_in_circles_and_only_while_it_is_enabled(run):
     run(main())
 
 
-def test_case_42_the_input_of_a_handoff_is_strict_and_one_made_by_hand_chooses_its_target(run):
+@pytest.mark.parametrize("realtime_handoff", [realtime_handoff, sdk.realtime_handoff])
+def test_case_42_the_input_of_a_handoff_is_strict_and_one_made_by_hand_chooses_its_target(run, realtime_handoff):
     async def main():
         given = []
         billing = RealtimeAgent("billing")
@@ -257,6 +261,18 @@ def test_case_42_the_input_of_a_handoff_is_strict_and_one_made_by_hand_chooses_i
             assert at.session.current_agent is chosen
 
     run(main())
+
+
+def test_a_handoff_by_the_sdks_name_says_what_is_wrong_by_the_sdks_errors(run):
+    billing = RealtimeAgent("billing")
+    with pytest.raises(UserError, match="two arguments: context and input"):
+        sdk.realtime_handoff(billing, on_handoff=lambda context: None, input_type=Details)
+    with pytest.raises(UserError, match="one argument: context"):
+        sdk.realtime_handoff(billing, on_handoff=lambda context, one: None)
+    made = sdk.realtime_handoff(billing, on_handoff=lambda context, one: None, input_type=Details)
+    for arguments, said in ((None, "non-null input"), ('{"amount": "25"}', "Invalid JSON")):
+        with pytest.raises(ModelBehaviorError, match=said):
+            run(made.on_invoke_handoff(RunContextWrapper(None), arguments))
 
 
 @pytest.mark.parametrize("change", ["keep", "reconnect"])

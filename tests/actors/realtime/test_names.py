@@ -58,7 +58,6 @@ def test_case_01_the_names_are_there_and_neither_openai_nor_websockets_is_import
 def test_the_agents_sdk_has_the_same_package():
     assert sdk.RealtimeAgent is RealtimeAgent
     assert sdk.RealtimeRunner is RealtimeRunner
-    assert sdk.realtime_handoff is realtime_handoff
 
 
 def test_case_02_sessions_are_opened_at_once_or_when_awaited_and_see_nothing_of_one_another(run):
