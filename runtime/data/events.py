@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..errors import RunCancelled
-from ..quick_init import quick
+from ..quick_init import draft_of, quick
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
 from .readable import readable
@@ -129,6 +129,10 @@ class AgentEvent:
         return self.error is not None and self.delta is None
 
 
+_Draft: Final[Any] = draft_of(AgentEvent)
+"""Of an event that is being filled in. By this an event takes 0.4 µs; through the constructor of a frozen dataclass, 1.5 µs."""
+
+
 class _ShownPath:
     """Where an event keeps its run path, which may be one that shares its beginning with others. Whoever looks sees a tuple."""
 
@@ -188,27 +192,6 @@ def _of_action(action: Action) -> Iterator[str]:
             yield from (f"waits: {context.info}" for context in contexts)
         case _:
             yield repr(action)
-
-
-class _Draft:
-    """An event that is being filled in. It has the layout of a frozen one, and becomes one by changing its class.
-
-    That takes 0.4 µs; through the constructor of a frozen dataclass it takes 1.5 µs.
-    """
-
-    __slots__ = AgentEvent.__slots__
-
-    agent_name: str
-    run_path: Path
-    message: Message | None
-    delta: MessageDelta | None
-    custom_output: object
-    action: Action | None
-    error: Exception | None
-    seq: int
-    timestamp: float
-    run_id: str
-    invocation_id: str
 
 
 def unstamped(message: Message, action: Action | None = None, custom_output: object = None) -> AgentEvent:
