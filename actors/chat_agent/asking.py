@@ -51,7 +51,8 @@ class Asking(TellsLast):
         self._given = given
         self._context = context
         self._door = door
-        self._model = door.run.model_for_run(agent.model)
+        model = agent.model
+        self._model = model if model is setup.model_of_all_runs else door.run.model_for_run(model)
         run = door.run
         self._options = door.options
         self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None

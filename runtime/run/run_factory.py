@@ -93,12 +93,8 @@ class RunFactory:
 
     def _context(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...]) -> RunContext:
         settings = self.settings
-        context = RunContext(run_id, session_id, session, options, hooks_of_a_run(settings.hooks))
-        context.skip_transfers = settings.skip_transfers
-        context.handoff_input_filter = settings.handoff_input_filter
-        context.history = settings.history
-        context.override = current_override(self)
-        return context
+        hooks, override = hooks_of_a_run(settings.hooks), current_override(self)
+        return RunContext(run_id, session_id, session, options, hooks, settings.skip_transfers, settings.handoff_input_filter, settings.history, override)
 
     def unfinished(
         self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None, labels: Mapping[str, str] | None = None

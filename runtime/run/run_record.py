@@ -111,7 +111,7 @@ class RunRecord(EventStream):
 
     def play(self) -> None:
         """Its agents begin to play."""
-        self.phase = max(self.phase, _PLAYING)
+        self.advance(_PLAYING)
         self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
@@ -180,7 +180,7 @@ class RunRecord(EventStream):
     def make_result(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> RunResult:
         """The result, as it is now; or as it will be with that outcome, when `more` events were shown."""
         outcome = outcome or self.outcome or Outcome()
-        events = (*(self._events or ()), *more)
+        events = tuple(self._events or ()) if not more else (*(self._events or ()), *more)
         final_message, output, interrupts = self.said_before, None, outcome.contexts
         for event in reversed(events):
             if event.message is not None:
@@ -195,7 +195,7 @@ class RunRecord(EventStream):
             interrupts = last.action.contexts
         return RunResult(
             RunStatus.DRAINED if self.is_drained and outcome.kind == "cancelled" else _STATUS[outcome.kind],
-            outcome.error if outcome.kind in ("failed", "cancelled", "interrupted") else None,
+            outcome.error if outcome.error is not None and outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,
             output,
             events,

@@ -91,7 +91,12 @@ def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[
         system.check()
     cell = InnerCell(system, actor_class, args, None, None, None, None, None)
     cell.box = None
-    put(system, cell, None)
+    try:
+        actor_class(cell, *args)
+        attach(system, cell, None)
+    except BaseException:
+        system.on_loop(lifecycle.abandon, cell)
+        raise
     cell.begin()
     return cell
 
