@@ -29,7 +29,7 @@ from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, St
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
+__all__ = ["abandon", "begin_stop", "child_ended", "childless", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
 
 _STOPPED: Final = Stopped()
 
@@ -335,8 +335,12 @@ def child_ended(parent: Cell, child: Cell) -> None:
         children = parent.children
         if children is not None:
             children.pop(child, None)
-    if children:
-        return
+    if not children:
+        childless(parent)
+
+
+def childless(parent: Cell) -> None:
+    """Continue what waited for the last child."""
     if parent.children_gone is not None and not parent.children_gone.done():
         parent.children_gone.set_result(None)
     elif parent.until_childless:
