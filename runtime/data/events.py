@@ -201,7 +201,7 @@ def unstamped(message: Message, action: Action | None = None, custom_output: obj
     draft.delta = draft.error = None
     draft.custom_output = custom_output
     draft.action = action
-    return draft  # type: ignore[return-value]  # it will be one
+    return draft  # type: ignore[no-any-return]  # it will be one
 
 
 def whole(event: AgentEvent) -> AgentEvent:
@@ -220,8 +220,8 @@ def _draft(message: Message | None, action: Action | None, custom_output: object
     draft.action = action
     draft.seq = -1
     draft.timestamp = 0.0
-    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
-    return draft  # type: ignore[return-value]  # it is one now
+    draft.__class__ = AgentEvent  # of the same layout
+    return draft  # type: ignore[no-any-return]  # it is one now
 
 
 def stamp(
@@ -267,8 +267,8 @@ def stamp_delta(delta: MessageDelta, agent_name: str, run_path: Path, seq: int, 
     draft.timestamp = timestamp
     draft.run_id = run_id
     draft.invocation_id = invocation_id
-    draft.__class__ = AgentEvent  # type: ignore[assignment]  # of the same layout
-    return draft  # type: ignore[return-value]  # it is one now
+    draft.__class__ = AgentEvent  # of the same layout
+    return draft  # type: ignore[no-any-return]  # it is one now
 
 
 def with_delta(event: AgentEvent, delta: MessageDelta) -> AgentEvent:

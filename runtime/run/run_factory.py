@@ -28,6 +28,7 @@ from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
+from ..quick_init import maker
 from ..system.loop_door import LoopDoor, running_loop
 from ..system.spawning import spawn_inner
 from ..system.state import SystemState
@@ -47,6 +48,7 @@ __all__ = ["RunFactory", "RunSettings"]
 # A member is looked up by a name of its class, which takes long.
 _CANCELS: Final = OnLeave.CANCELS
 _STAYS: Final = OnLeave.STAYS
+_new_input: Final = maker(AgentInput)
 _NEW: Final = SystemState.NEW
 _STOPPED: Final = SystemState.STOPPED
 
@@ -119,7 +121,7 @@ class RunFactory:
         record = RunRecord(self._context(new_id(), None, SessionValues(), ()), self.tree.name, settings.event_buffer)
         if not settings.coalesce_deltas:
             record.keep_apart()
-        run = Run(self, (EventLog(AgentInput(messages, streaming), record, None), None, None), _CANCELS)
+        run = Run(self, (EventLog(_new_input(messages, streaming), record, None), None, None), _CANCELS)
         self._start(run)
         return run
 

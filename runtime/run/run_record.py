@@ -19,6 +19,7 @@ from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
 from ..log import loggers
+from ..quick_init import maker
 from ..telemetry.failures import tell_failure
 from .phase import Ownership, RunPhase
 from .stream import EventStream
@@ -32,6 +33,7 @@ _PENDING: Final = RunPhase.PENDING
 _PLAYING: Final = RunPhase.PLAYING
 _ENDED: Final = RunPhase.ENDED
 _OURS: Final = Ownership.OURS
+_new_result: Final = maker(RunResult)
 _STATUS: Final = {
     "finished": RunStatus.COMPLETED,
     "exited": RunStatus.COMPLETED,
@@ -193,7 +195,7 @@ class RunRecord(EventStream):
                 output = final_message.text
         if not interrupts and last is not None and type(last.action) is Interrupted:
             interrupts = last.action.contexts
-        return RunResult(
+        return _new_result(
             RunStatus.DRAINED if self.is_drained and outcome.kind == "cancelled" else _STATUS[outcome.kind],
             outcome.error if outcome.error is not None and outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,

@@ -6,7 +6,7 @@ system's. It must never let a message in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..actor import lifecycle
 from ..actor.actor import Actor, InnerActor, Traits, construct
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .system import ActorSystem
 
 __all__ = ["attach", "check_spawn", "check_takes", "new_cell", "put", "spawn_at_work", "spawn_inner"]
-
-_new_cell: Final = object.__new__
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
@@ -91,7 +89,7 @@ def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[
         check_takes(system, actor_class, None)
     if system.fault is not None:
         system.check()
-    cell = _new_cell(InnerCell)
+    cell = object.__new__(InnerCell)
     cell.__init__(system, actor_class, args, None, None, None, None, None)  # type: ignore[misc]  # as in `new_cell`
     cell.box = None
     try:
@@ -106,7 +104,7 @@ def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[
 
 def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
     """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
-    cell = _new_cell(InnerCell)
+    cell = object.__new__(InnerCell)
     cell.__init__(system, actor_class, args, None, name, parent, None, None)  # type: ignore[misc]  # as in `new_cell`
     cell.box = None
     actor_class(cell, *args)
