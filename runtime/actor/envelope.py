@@ -6,6 +6,7 @@ the actor.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 
-__all__ = ["Bound", "Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned"]
+__all__ = ["Bound", "Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned", "emptied", "in_envelope"]
 
 Overflow = Literal["reject", "drop_oldest", "block"]
 
@@ -87,3 +88,17 @@ class Bound:
         self.overflow = overflow
         self.notices = 0  # how many of the envelopes in the work lane are notices
         self.waiting: deque[QueueTicket] = deque()  # empty whenever there is room
+
+
+def in_envelope(item: Any) -> Envelope:
+    """What lies in a work lane: an envelope, or a message for which there is no asker."""
+    return item if issubclass(type(item), Envelope) else Envelope(item)
+
+
+def emptied(lane: deque[Any]) -> list[Envelope]:
+    """All that lies in a work lane that is no more. One by one, because others do not wait for the lock: the owner may take one, and a sender append one."""
+    found: list[Envelope] = []
+    with contextlib.suppress(IndexError):
+        while True:
+            found.append(in_envelope(lane.popleft()))
+    return found

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final
 
-from .envelope import Bound, Envelope, MailboxSettings, Notice, QueueTicket
+from .envelope import Bound, Envelope, MailboxSettings, Notice, QueueTicket, emptied, in_envelope
 
 __all__ = ["Admission", "Full", "Mailbox", "MailboxClosed"]
 
@@ -151,10 +151,9 @@ class Mailbox:
         with self._lock:
             if self._work is lane:
                 return self._engage() if lane else _QUEUED
-            # One by one: another thread may be about to append, and to settle that.
-            late = [lane.popleft() for _ in range(len(lane))]
+            late = emptied(lane)
             if self._state is not _OPEN:
-                return [_in_envelope(item) for item in late]
+                return late
             admissions = [self._open_lane(item) for item in late]
             return admissions[0] if admissions else _QUEUED
 
@@ -234,9 +233,12 @@ class Mailbox:
 
     def take(self) -> Envelope | None:
         """Take the next envelope, control first. None: there is nothing, and the next put will say `WAKE`."""
-        if self._bound is None and self.control is None and self._taker is None and self._work:
-            # Without the lock: others only append to the work lane, and only the owner, which calls this, removes from it.
-            return _in_envelope(self._work.popleft())
+        if self._bound is None and self.control is None and self._taker is None and (work := self._work):
+            # Without the lock: others only append to the work lane, and only the owner, which calls this, takes from it; or it is being closed.
+            try:
+                return in_envelope(work.popleft())
+            except IndexError:
+                pass
         ticket: QueueTicket | None = None
         with self._lock:
             if self.control is not None:
@@ -248,7 +250,7 @@ class Mailbox:
                     self._work = None
                     self._engaged = False
                     return None
-            envelope = _in_envelope(work.popleft())
+            envelope = in_envelope(work.popleft())
             if self._bound is not None:
                 ticket = self._pass_on(self._bound, envelope)
         if ticket is not None:
@@ -306,8 +308,8 @@ class Mailbox:
                 return []
             self._state, self.lane = _CLOSED, None
             waiting = self._dismiss_waiting()
-            left = [_in_envelope(item) for item in self._work or ()]
-            self._work = None
+            work, self._work = self._work, None
+            left = emptied(work) if work else []
             if self._taker is not None:
                 self._taker.notify_all()
         _notify_all(waiting)
@@ -388,10 +390,6 @@ class Mailbox:
             return None
         waiting, self._bound.waiting = self._bound.waiting, deque()
         return waiting
-
-
-def _in_envelope(item: Any) -> Envelope:
-    return item if issubclass(type(item), Envelope) else Envelope(item)
 
 
 def _notify_all(waiting: deque[QueueTicket] | None) -> None:

@@ -1,7 +1,9 @@
 """The end of a mailbox: sealed, closed, dead, and what becomes of whoever is in it or in the line. And the taker that blocks a thread."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -202,3 +204,56 @@ def test_get_is_pykkas_blocking_take_and_raises_when_nothing_will_ever_come():
     mailbox.close()
     with pytest.raises(MailboxClosed):
         mailbox.get()
+
+
+class Disturbed(deque):
+    """A lane to which a sender appends, or from which the owner takes, in the moment in which its first envelope is looked at: neither waits for the lock."""
+
+    def __init__(self, items=(), *, disturb=lambda lane: lane.append("late")):
+        super().__init__(items)
+        self.disturb = disturb
+
+    def __iter__(self):
+        for item in super().__iter__():
+            yield item
+            self.disturbed()
+
+    def popleft(self):
+        item = super().popleft()
+        self.disturbed()
+        return item
+
+    def disturbed(self):
+        disturb, self.disturb = self.disturb, lambda lane: None
+        disturb(self)
+
+
+def test_a_message_that_is_appended_while_the_lane_is_closed_is_returned_once(monkeypatch):
+    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", Disturbed)
+    mailbox = Mailbox()
+    mailbox.put_bare("first")
+    lane = mailbox.lane
+    left = mailbox.close_work() + mailbox.settle(lane)
+    assert [envelope.message for envelope in left] == ["first", "late"]
+
+
+def test_what_the_owner_takes_while_the_lane_is_closed_is_not_returned_too(monkeypatch):
+    taken = []
+    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", partial(Disturbed, disturb=lambda lane: taken.append(lane.popleft())))
+    mailbox = Mailbox()
+    mailbox.put_bare("first")
+    mailbox.put_bare("second")
+    left = mailbox.close_work()
+    assert [envelope.message for envelope in left] + taken == ["first", "second"]
+
+
+def test_an_owner_whose_lane_is_emptied_while_it_takes_finds_nothing(monkeypatch):
+    class Emptied(deque):
+        def popleft(self):
+            self.clear()  # as by who closes it
+            return super().popleft()
+
+    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", Emptied)
+    mailbox = Mailbox()
+    mailbox.put_bare("first")
+    assert mailbox.take() is None
