@@ -16,7 +16,7 @@ from .agent.options import OptionsLike, as_options, as_tool_options
 from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
 from .data.agent_input import AgentInput, as_messages
-from .data.chat import Message, new_id
+from .data.chat import Message, new_id, new_message
 from .durability.answers import Answers
 from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
@@ -141,7 +141,7 @@ class Runner(KeptRuns):
             raise UsageError(msg)
         if options or self._access is not None or type(self).run is not _RUN:
             return self.run((Message("user", text),), **options)
-        return self._factory.plain((Message("user", text),), self.streaming)
+        return self._factory.plain((new_message("user", text),), self.streaming)
 
     @suggests_option("Runner.run")
     def run(

@@ -22,6 +22,7 @@ from ...runtime.data.events import AgentEvent
 from ...runtime.errors import ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
+from ...runtime.quick_init import maker
 from ...runtime.telemetry.model_calls import ModelCall, watched_answer
 from .said import with_ids
 from .setup import PLACEHOLDER, Setup, closest
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["OFF", "Asking", "kept"]
 
 T = TypeVar("T")
+
+_new_request: Final = maker(ModelRequest)
 
 OFF: Final = "off"
 """Where an agent notes which handoffs its model was not shown."""
@@ -51,7 +54,8 @@ class Asking(TellsLast):
         self._given = given
         self._context = context
         self._door = door
-        self._model = door.run.model_for_run(agent.model)
+        model = agent.model
+        self._model = model if model is setup.model_of_all_runs else door.run.model_for_run(model)
         run = door.run
         self._options = door.options
         self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None
@@ -155,7 +159,7 @@ class Asking(TellsLast):
             settings = replace(settings, parallel_tool_calls=False)
         if said and agent.reset_tool_choice:
             settings = _with_free_choice(settings, agent.model, said)
-        return ModelRequest(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
+        return _new_request(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
 
     async def _prepared(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent's modifier, the handoffs that are enabled and the middleware leave it."""

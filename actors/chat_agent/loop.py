@@ -88,7 +88,9 @@ class React(Asking):
                     else:
                         # Here, and with few variables: this frame is there as long as the model takes.
                         try:
-                            reply = self._usable(await answer_of(self._model, self._request(said)), said)
+                            reply = await answer_of(self._model, self._request(said))
+                            if type(reply) is not Message or reply.role != "assistant" or reply.tool_calls:
+                                reply = self._usable(reply, said)  # nearly all final answers are usable as they are
                         except ModelError as error:
                             self._count(error.message)
                             raise

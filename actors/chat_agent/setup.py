@@ -44,6 +44,7 @@ class Setup:
         "before_model",
         "everywhere",
         "guards",
+        "model_of_all_runs",
         "policy",
         "prefix",
         "prepares",
@@ -80,6 +81,7 @@ class Setup:
         self.surrounds = bool(self.wrap_model or self.after_model)  # whether something stands around each call of the model
         self.guards = bool(agent.input_guardrails or agent.output_guardrails)
         self.stands_around = self.prepares or self.surrounds or bool(self.before_agent)
+        self.model_of_all_runs = agent.model if getattr(agent.model, "for_run", None) is None else None  # one that is the same for each run
         self.policy = ToolPolicy(
             tools=tools,
             direct=agent.return_directly,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
-from ...runtime.data.chat import Message, ToolCall
+from ...runtime.data.chat import Message, ToolCall, new_message
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent, unstamped
 from ...runtime.data.interrupt import InterruptContext
 from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, TransferError, text_of
@@ -281,7 +281,7 @@ class Round:
         else:
             if call.name == self._policy.exit_name and call_door.action is None:
                 call_door.send_action(Exit())
-        message = Message("tool", content, (), call.id, call.name)
+        message = new_message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
         return message, failed

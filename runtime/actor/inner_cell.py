@@ -127,6 +127,9 @@ class InnerCell(LoopCell):
             self.phase = STOPPED
             self.closing = True
             box = self.box  # who makes one from now on finds that the actor has ended
+            siblings = None if parent is None else parent.children
+            if siblings is not None:
+                siblings.pop(self, None)
         self.ending = ending
         actor, self.actor = self.actor, None
         left = [] if box is None else box.close()
@@ -136,8 +139,8 @@ class InnerCell(LoopCell):
             left.append(self.current)  # it was given up while it handled this one
         if parent is None:
             system.ended(self)
-        else:
-            lifecycle.child_ended(parent, self)
+        elif not siblings:
+            lifecycle.childless(parent)
         # Read behind the lock that these take: who begins to watch from then on finds that it has ended.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)

@@ -29,7 +29,7 @@ from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, St
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
+__all__ = ["abandon", "begin_stop", "child_ended", "childless", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
 
 _STOPPED: Final = Stopped()
 
@@ -228,11 +228,11 @@ async def _call_on_failure(cell: Cell, error: BaseException) -> None:
 # --- stop ---
 
 
-def begin_stop(cell: Cell, *, hook: bool = True) -> None:
+def begin_stop(cell: Cell, hook: bool = True) -> None:  # noqa: FBT001, FBT002 -- for speed
     """Stop the actor, before any queued message. Without its hook only one that is idle, and has no children: for actors of this package."""
     if cell.closing:
         return
-    if cell.phase is OPEN and _end_simply(cell, hook=hook):
+    if cell.phase is OPEN and _end_simply(cell, hook):
         return
     _close(cell)
     if cell.phase is OPEN or (cell.phase is STARTING and cell.task is None):
@@ -245,7 +245,7 @@ def begin_stop(cell: Cell, *, hook: bool = True) -> None:
         cell.interrupt()
 
 
-def _end_simply(cell: Cell, *, hook: bool) -> bool:
+def _end_simply(cell: Cell, hook: bool) -> bool:  # noqa: FBT001 -- for speed
     """End an actor without `on_stop`, children or thread (most actors) in a third of the time. Returns False for all others."""
     if (hook and cell.actor_class.__actor_traits__.has_on_stop) or (cell.owns_thread and cell.holds_thread()):
         return False
@@ -335,8 +335,12 @@ def child_ended(parent: Cell, child: Cell) -> None:
         children = parent.children
         if children is not None:
             children.pop(child, None)
-    if children:
-        return
+    if not children:
+        childless(parent)
+
+
+def childless(parent: Cell) -> None:
+    """Continue what waited for the last child."""
     if parent.children_gone is not None and not parent.children_gone.done():
         parent.children_gone.set_result(None)
     elif parent.until_childless:

@@ -13,7 +13,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from types import AsyncGeneratorType, CoroutineType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ..actor.direct import OVER, deliver, going_on, hand
 from ..data.agent_input import AgentInput
@@ -22,6 +22,7 @@ from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import loggers, work_as
+from ..quick_init import maker
 from .context import AgentContext, ResumeInfo
 from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
@@ -31,6 +32,8 @@ from .run_messages import AgentEnded, Emitted, TellsLast
 from .tree import Definition
 
 __all__ = ["AgentActor"]
+
+_new_outcome: Final = maker(Outcome)
 
 
 class AgentActor(AgentDoor):
@@ -174,7 +177,7 @@ class AgentActor(AgentDoor):
         if (last := self.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
             return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
         message = invocation.last_message
-        return Outcome(message=message, broke=invocation.broke) if message is not None or invocation.broke else FINISHED
+        return _new_outcome("finished", None, message, (), invocation.broke) if message is not None or invocation.broke else FINISHED
 
     async def _close(self, stream: Any) -> None:
         """End the generator. What it raises after its agent's end is nobody's failure any more."""

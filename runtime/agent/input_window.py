@@ -59,7 +59,6 @@ _FIRST: Final = InputWindow()
 def open_window(
     lane: Lane,
     input: AgentInput | None = None,  # noqa: A002 -- the contract's word
-    *,
     verbatim_from: int | None = None,
     retold_from: int | None = None,
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None,

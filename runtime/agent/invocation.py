@@ -97,7 +97,6 @@ class Assignment:
         parent: Invocation | None,
         cast_key: CastKey,
         dialogue: Dialogue,
-        *,
         tool: AddressStep | None = None,
         loop: int | None = None,
         future: CastReply | None = None,

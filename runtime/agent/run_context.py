@@ -57,7 +57,18 @@ class RunContext:
         "watch",
     )
 
-    def __init__(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...], hooks: tuple[RunHooks, ...]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        session_id: str | None,
+        session: SessionValues,
+        options: tuple[Options, ...],
+        hooks: tuple[RunHooks, ...],
+        skip_transfers: bool = False,  # noqa: FBT001, FBT002 -- for speed, as those behind it
+        handoff_input_filter: Any = None,
+        history: HistoryPolicy | HistoryRewriter | None = None,
+        override: Override | None = None,
+    ) -> None:
         self.run_id = session.run_id = run_id
         self.session_id = session.session_id = session_id
         self.session = session
@@ -65,7 +76,7 @@ class RunContext:
         self.hooks = hooks
         self.usage = _NO_USAGE
         self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
-        self.skip_transfers = False
+        self.skip_transfers = skip_transfers
         """Whether agents are given what others have said without the transfers among them."""
         self.keeps = False
         """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
@@ -75,11 +86,11 @@ class RunContext:
         """Set, when the run is to end at the next safe point of that kind."""
         self.continues_elsewhere = False
         """Set when it ends here for another process to continue it: what its agents have begun outside of this process is not to be ended with it."""
-        self.handoff_input_filter: Any = None
+        self.handoff_input_filter: Any = handoff_input_filter
         """What changes the input of agents that take over by a handoff which has no filter of its own."""
-        self.history: HistoryPolicy | HistoryRewriter | None = None
+        self.history: HistoryPolicy | HistoryRewriter | None = history
         """What agents are given of what was said that do not choose for themselves."""
-        self.override: Override | None = None
+        self.override: Override | None = override
         """What a test has replaced."""
         self.context: Any = None
         """The user's own object, if one was given."""

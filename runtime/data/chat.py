@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
 from ..errors import UsageError
-from ..quick_init import quick
+from ..quick_init import maker, quick
 from .readable import readable
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Usage",
     "WrittenSlot",
     "new_id",
+    "new_message",
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -235,6 +236,10 @@ class Message(_Written):
         """The content as text: of several parts, those that are text, joined."""
         content = self.content
         return content if isinstance(content, str) else "".join(part.text for part in content if isinstance(part, TextPart))
+
+
+new_message: Final = maker(Message)
+"""As `Message(...)`, for this package's own code."""
 
 
 @quick

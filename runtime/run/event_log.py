@@ -91,7 +91,7 @@ class EventLog(RunState):
         if self.record.turn is not None:
             await self.record.turn.release()
 
-    def write(self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False) -> AgentEvent:
+    def write(self, invocation: Invocation, event: AgentEvent, is_last: bool = False) -> AgentEvent:  # noqa: FBT001, FBT002 -- for speed
         """Stamp, record, show; or have it wait to be shown. `is_last`: the agent does nothing behind it."""
         node, assignment, context, persistence = invocation.node, invocation.assignment, self.context, self.persistence
         action: Action | None = event.action

@@ -174,7 +174,7 @@ class Run:
         """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
         return await _End(self, leaving_cancels=leaving_cancels)
 
-    def _ends(self, *, leaving_cancels: bool = True) -> Generator[object, None, RunResult]:
+    def _ends(self, leaving_cancels: bool = True) -> Generator[object, None, RunResult]:  # noqa: FBT001, FBT002 -- for speed
         record = self._record
         if not self._iterated:
             record.discard()

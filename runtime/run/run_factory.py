@@ -28,6 +28,7 @@ from ..durability.open_mark import UnfinishedRun
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
+from ..quick_init import maker
 from ..system.loop_door import LoopDoor, running_loop
 from ..system.spawning import spawn_inner
 from ..system.state import SystemState
@@ -47,6 +48,7 @@ __all__ = ["RunFactory", "RunSettings"]
 # A member is looked up by a name of its class, which takes long.
 _CANCELS: Final = OnLeave.CANCELS
 _STAYS: Final = OnLeave.STAYS
+_new_input: Final = maker(AgentInput)
 _NEW: Final = SystemState.NEW
 _STOPPED: Final = SystemState.STOPPED
 
@@ -93,12 +95,8 @@ class RunFactory:
 
     def _context(self, run_id: str, session_id: str | None, session: SessionValues, options: tuple[Options, ...]) -> RunContext:
         settings = self.settings
-        context = RunContext(run_id, session_id, session, options, hooks_of_a_run(settings.hooks))
-        context.skip_transfers = settings.skip_transfers
-        context.handoff_input_filter = settings.handoff_input_filter
-        context.history = settings.history
-        context.override = current_override(self)
-        return context
+        hooks, override = hooks_of_a_run(settings.hooks), current_override(self)
+        return RunContext(run_id, session_id, session, options, hooks, settings.skip_transfers, settings.handoff_input_filter, settings.history, override)
 
     def unfinished(
         self, context: RunContext, checkpoint_id: str | None, keep: float | None, input_mark: str | None = None, labels: Mapping[str, str] | None = None
@@ -123,7 +121,7 @@ class RunFactory:
         record = RunRecord(self._context(new_id(), None, SessionValues(), ()), self.tree.name, settings.event_buffer)
         if not settings.coalesce_deltas:
             record.keep_apart()
-        run = Run(self, (EventLog(AgentInput(messages, streaming), record, None), None, None), _CANCELS)
+        run = Run(self, (EventLog(_new_input(messages, streaming), record, None), None, None), _CANCELS)
         self._start(run)
         return run
 

@@ -19,6 +19,7 @@ from ..data.outcome import Outcome
 from ..data.run_result import RunResult, RunStatus
 from ..errors import RunCancelled
 from ..log import loggers
+from ..quick_init import maker
 from ..telemetry.failures import tell_failure
 from .phase import Ownership, RunPhase
 from .stream import EventStream
@@ -32,6 +33,7 @@ _PENDING: Final = RunPhase.PENDING
 _PLAYING: Final = RunPhase.PLAYING
 _ENDED: Final = RunPhase.ENDED
 _OURS: Final = Ownership.OURS
+_new_result: Final = maker(RunResult)
 _STATUS: Final = {
     "finished": RunStatus.COMPLETED,
     "exited": RunStatus.COMPLETED,
@@ -111,7 +113,7 @@ class RunRecord(EventStream):
 
     def play(self) -> None:
         """Its agents begin to play."""
-        self.phase = max(self.phase, _PLAYING)
+        self.advance(_PLAYING)
         self.has_begun = True
 
     def refuse(self, problem: Exception) -> None:
@@ -180,7 +182,7 @@ class RunRecord(EventStream):
     def make_result(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = ()) -> RunResult:
         """The result, as it is now; or as it will be with that outcome, when `more` events were shown."""
         outcome = outcome or self.outcome or Outcome()
-        events = (*(self._events or ()), *more)
+        events = tuple(self._events or ()) if not more else (*(self._events or ()), *more)
         final_message, output, interrupts = self.said_before, None, outcome.contexts
         for event in reversed(events):
             if event.message is not None:
@@ -193,9 +195,9 @@ class RunRecord(EventStream):
                 output = final_message.text
         if not interrupts and last is not None and type(last.action) is Interrupted:
             interrupts = last.action.contexts
-        return RunResult(
+        return _new_result(
             RunStatus.DRAINED if self.is_drained and outcome.kind == "cancelled" else _STATUS[outcome.kind],
-            outcome.error if outcome.kind in ("failed", "cancelled", "interrupted") else None,
+            outcome.error if outcome.error is not None and outcome.kind in ("failed", "cancelled", "interrupted") else None,
             final_message,
             output,
             events,

@@ -274,7 +274,7 @@ class RunSupervisor(Casting):
         """The root's assignment is closed: the run has ended, or waits for an answer."""
         record = self._record
         waits = outcome.kind == "interrupted" and record.phase < _ENDING
-        record.phase = max(record.phase, _ENDING)
+        record.advance(_ENDING)
         if waits and self._log.persistence is not None:
             return SUSPEND
         if waits:

@@ -41,7 +41,7 @@ class _Subscription:
 class Monitor:
     """The counters of one system. They are written on the loop's thread, except where a comment says otherwise."""
 
-    __slots__ = ("_meter", "_subscribers", "_warned", "begin", "dead_letters", "handled", "lock", "notable", "restarts", "slow_after", "slowest")
+    __slots__ = ("_meter", "_subscribers", "_warned", "begin", "dead_letters", "handled", "lock", "notable", "rest", "restarts", "slow_after", "slowest")
 
     def __init__(self, slow_after: float) -> None:
         self.lock = threading.Lock()
@@ -50,6 +50,7 @@ class Monitor:
         self.slow_after = slow_after
         self._meter = LoopMeter(slow_after)
         self.begin = self._meter.begin  # the time, for what is measured from now on
+        self.rest = self._meter.sampler.stop  # nothing is at work any more, and nothing will be for long
         self.notable = 0.0  # handlers that take longer are reported to `took`
         self.handled = 0  # threads of thread actors add to it through `count_handled`
         self.restarts = 0
@@ -80,10 +81,6 @@ class Monitor:
         advice = actor_class.__when_slow__ if place is None or place.advice is None else place.advice
         advice = _WHEN_COLLECTED + advice if self._meter.has_collected else advice
         loggers.system.warning("%s held the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s", actor, seconds, handler, where, advice)
-
-    def rest(self) -> None:
-        """Nothing is at work any more, and nothing will be for long."""
-        self._meter.sampler.stop()
 
     def count_handled(self) -> None:
         """Count a message that a thread actor has handled, in its thread."""

@@ -89,16 +89,23 @@ def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[
         check_takes(system, actor_class, None)
     if system.fault is not None:
         system.check()
-    cell = InnerCell(system, actor_class, args, None, None, None, None, None)
+    cell = object.__new__(InnerCell)
+    cell.__init__(system, actor_class, args, None, None, None, None, None)  # type: ignore[misc]  # as in `new_cell`
     cell.box = None
-    put(system, cell, None)
+    try:
+        actor_class(cell, *args)
+        attach(system, cell, None)
+    except BaseException:
+        system.on_loop(lifecycle.abandon, cell)
+        raise
     cell.begin()
     return cell
 
 
 def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
     """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
-    cell = InnerCell(system, actor_class, args, None, name, parent, None, None)
+    cell = object.__new__(InnerCell)
+    cell.__init__(system, actor_class, args, None, name, parent, None, None)  # type: ignore[misc]  # as in `new_cell`
     cell.box = None
     actor_class(cell, *args)
     attach(system, cell, parent)

@@ -317,7 +317,8 @@ class ActorSystem(Overview):
             if cell.given_name is not None:
                 self.names.release(cell)
         if known and not self.roots:
-            self._shutdown.roots_are_gone()
+            if self.closing:
+                self._shutdown.roots_are_gone()
             if self._is_for_one:
                 self.workers.release()
                 self.monitor.rest()

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from understudy.runtime.quick_init import quick
+from understudy.runtime.quick_init import draft_of, maker, quick
 
 
 def declared(*, quickly):
@@ -55,3 +55,33 @@ def test_an_instance_of_a_subclass_is_one(quickly):
     assert (type(loose), loose.one, loose.two) == (Loose, 1, 2)
     longer = Longer(1, 2, [], 4)
     assert (type(longer), longer.two, longer.three) == (Longer, 2, 4)
+
+
+@pytest.mark.parametrize("quickly", [True, False])
+def test_a_maker_makes_what_the_constructor_does(quickly):
+    value_class = declared(quickly=quickly)
+    make = maker(value_class)
+    made = make(1, two=5)
+    assert (type(made), made) == (value_class, value_class(1, 5))
+    assert make(1).many is not make(1).many
+    with pytest.raises(FrozenInstanceError):
+        made.one = 3
+    with pytest.raises(ValueError, match="below 0"):
+        make(-1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'one'"):
+        make()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'three'"):
+        make(1, three=3)
+
+
+def test_a_draft_is_filled_in_by_its_slots_whatever_stands_in_front_of_one_later():
+    value_class = declared(quickly=True)
+    draft_class = draft_of(value_class)
+    value_class.one = property(lambda value: "in front")
+    draft = draft_class()
+    draft.one, draft.two, draft.many = 1, 2, []
+    assert draft.one == 1
+    draft.__class__ = value_class
+    assert (type(draft), draft.one, draft.two) == (value_class, "in front", 2)
+    with pytest.raises(FrozenInstanceError):
+        draft.two = 3
