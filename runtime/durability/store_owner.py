@@ -231,7 +231,10 @@ class StoreOwner:
             await self._quiet.wait()
         if entered and (held or self.owed):
             try:
-                for problem in await asyncio.gather(*map(self._release, held), return_exceptions=True):
+                if self.tasks:
+                    await asyncio.wait(self.tasks)
+                # What a run had begun with that was cancelled meanwhile is taken back: no other process is to continue that.
+                for problem in await asyncio.gather(self.pay_all(), *map(self._release, held), return_exceptions=True):
                     if problem is not None:
                         raise problem  # noqa: TRY301 -- it is said below as one of the owner
                 await self.access.revoke(name)

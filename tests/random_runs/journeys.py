@@ -153,7 +153,10 @@ class Journey:
                     with suppress(StoreError):
                         await looking
                     return None, store.records
-                return await looking, store.records
+                result = await looking
+            if not store.is_lost.is_set():
+                self.data = await store.dump()  # a process that is not lost leaves its system: what a run had begun with that was cancelled is taken back
+            return result, store.records
 
         result, records = asyncio.run(asyncio.wait_for(main(), PATIENCE))
         if result is None:

@@ -202,3 +202,38 @@ def test_a_cancel_that_waits_for_a_safe_point_is_carried_out_when_the_consumer_i
             assert (await runner.resume(running.id)).final_output == "done"
 
     run(main())
+
+
+class GrantsLate(MemoryStore):
+    """Its answer to a claim comes when the gate is open; what it has written stands before that."""
+
+    def __init__(self):
+        super().__init__()
+        self.written, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def claim(self, *args, **options):
+        claim = await super().claim(*args, **options)
+        self.written.set()
+        await self.gate.wait()
+        return claim
+
+
+@pytest.mark.parametrize("opens", ["before the system is left", "while it is left"])
+def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_process(run, opens):
+    async def main():
+        asked, go, store = asyncio.Event(), asyncio.Event(), GrantsLate()
+        async with ActorSystem() as system:
+            running = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            running.start()
+            await store.written.wait()
+            assert await running.cancel() is True
+            assert (await running).status == "cancelled"
+            if opens == "while it is left":
+                asyncio.get_running_loop().call_soon(store.gate.set)
+            else:
+                store.gate.set()
+        assert await store.keys() == []
+        async with ActorSystem() as system:
+            assert await Runner(agent(asked, go), store=store, durability="step", system=system).recover() == []
+
+    run(main())
