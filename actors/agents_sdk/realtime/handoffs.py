@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from ...realtime.agent import RealtimeAgent
-from ...realtime.handoffs import RealtimeHandoff, as_realtime_handoff
+from ...realtime.handoffs import RealtimeHandoff as RealtimeHandoff
+from ...realtime.handoffs import as_realtime_handoff as as_realtime_handoff
 from ...realtime.handoffs import realtime_handoff as _realtime_handoff
 from ..agent_output import validated_json
 from ..exceptions import ModelBehaviorError
 from ..handoffs.handoff import reader_of_input
 
-__all__ = ["RealtimeHandoff", "as_realtime_handoff", "realtime_handoff"]
+__all__ = ["realtime_handoff"]
 
 
 def realtime_handoff(
