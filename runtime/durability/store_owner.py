@@ -161,6 +161,9 @@ class StoreOwner:
     async def pay(self, key: str) -> None:
         """Give back what could not be given back when it was due, unless it was taken anew."""
         debt = self.owed.get(key)
+        if debt is not None and debt.claim is None and key not in self.by_key:
+            await self.enter()  # it may have another name by now, of which the store has not heard: that is given nothing
+            debt = self.owed.get(key)
         if debt is not None and key not in self.by_key:
             claim = debt.claim or await self.access.claim(key, self.name)
             if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):

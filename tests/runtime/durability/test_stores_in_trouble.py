@@ -15,6 +15,7 @@ from tests.programs.servers import RedisServer
 from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
 from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
 from understudy.runtime.codec.packing import unpack
+from understudy.runtime.durability.store_access import StoreAccess
 from understudy.runtime.durability.store_owner import Debt, StoreOwner
 from understudy.runtime.testing import ManualClock
 
@@ -361,7 +362,7 @@ def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run,
 
 def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_that_expires(run, caplog):
     class Unreachable:
-        async def claim(self, key, owner):
+        async def keep_alive(self, owner, seconds, *, first):
             raise StoreError("nothing answers there")
 
     async def main():
@@ -372,3 +373,19 @@ def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_th
 
     assert run(main()) is False
     assert [record.getMessage() for record in caplog.records] == ["1 leases could not be given back yet: nothing answers there"]
+
+
+def test_what_an_owner_owes_is_paid_under_its_new_name(run):
+    """The store has not heard of that name yet, and gives it nothing: `recover()`, which pays first, would be refused for ever."""
+
+    async def main():
+        store = MemoryStore()
+        async with ActorSystem() as system:
+            owner = StoreOwner(StoreAccess(store), system)
+            await owner.enter()
+            owner.end()  # its time was over
+            owner.owed["a key"] = Debt(None)
+            await owner.pay_all()
+            assert (owner.owed, await store.holder("a key")) == ({}, None)
+
+    run(main())
