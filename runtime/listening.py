@@ -6,28 +6,29 @@ Owns: how it is made, and its address as a client writes it. It must never serve
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 
 from .errors import UsageError
 
 __all__ = ["address_of", "listening_at"]
 
 
-def listening_at(host: str, port: int, *, no_host: Callable[[str], str], no_port: Callable[[str], str]) -> socket.socket:
-    """A socket that listens there. The caller says of the operating system's reason what is wrong with the host, or with the port: that is a `UsageError`."""
+def listening_at(host: str, port: int, *, no_host: str, no_port: str, advice: str = "") -> socket.socket:
+    """A socket that listens there. Raises UsageError: the caller's words for the host, or for the port, then the operating system's reason, then `advice`."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        raise UsageError(no_host(error.strerror or str(error))) from error
+        msg = f"{no_host}: {error.strerror or error}."
+        raise UsageError(msg) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(512)
     except OSError as error:
         listening.close()
-        raise UsageError(no_port(error.strerror or str(error))) from error
+        msg = f"{no_port}: {error.strerror or error}.{advice}"
+        raise UsageError(msg) from error
     return listening
 
 

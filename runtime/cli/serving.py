@@ -58,7 +58,8 @@ def serve(options: ServeOptions, say: Callable[[str], object]) -> None:
     store = store_at(options.store) if options.store is not None else None
     try:
         app = _app(found, options, auth, store)
-        with closing(_listening(options.host, options.port)) as listening:
+        no_host, no_port = f"--host {options.host}", f"--port {options.port}: {options.host}:{options.port} cannot be used"
+        with closing(listening_at(options.host, options.port, no_host=no_host, no_port=no_port)) as listening:
             place = f"http://{address_of(listening)}"
             say(f"{options.target} is served at {place}/a2a, its card at {place}/.well-known/agent-card.json. Ctrl-C ends it.")
             _run(app, listening)
@@ -87,16 +88,6 @@ def _app(found: Any, options: ServeOptions, auth: BearerTokens | None, store: Jo
     host = f"[{options.host}]" if ":" in options.host else options.host
     grpc = f"{host}:{options.grpc_port}" if options.grpc else None
     return a2a_app(found, store=store, auth=auth, grpc=grpc, allow_anonymous=options.allow_anonymous)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    def no_host(why: str) -> str:
-        return f"--host {host}: {why}."
-
-    def no_port(why: str) -> str:
-        return f"--port {port}: {host}:{port} cannot be used: {why}."
-
-    return listening_at(host, port, no_host=no_host, no_port=no_port)
 
 
 def _run(app: Any, listening: socket.socket) -> None:

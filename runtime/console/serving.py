@@ -64,7 +64,8 @@ def serve_console(
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:  # noqa: PLR2004 -- the largest there is
         msg = f"serve_console(port={port!r}): give a number from 0 to 65535."
         raise UsageError(msg)
-    with closing(_listening(host, port)) as listening:
+    no_host, no_port = f"the console on {host!r:.80}", f"the console on {host}:{port}: that address cannot be used"
+    with closing(listening_at(host, port, no_host=no_host, no_port=no_port, advice=" Give another port, or 0 for any that is free.")) as listening:
         (say or _write)(f"The console is at http://{address_of(listening)}/?token={quote(chosen, safe='')}  Ctrl-C ends it.")
         _serve(_Served(target, store, chosen, only_loopback=only_loopback), listening)
 
@@ -153,16 +154,6 @@ class _Served:
             yield console
         finally:
             await console.aclose()
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    def no_host(why: str) -> str:
-        return f"the console on {host!r:.80}: {why}."
-
-    def no_port(why: str) -> str:
-        return f"the console on {host}:{port}: that address cannot be used: {why}. Give another port, or 0 for any that is free."
-
-    return listening_at(host, port, no_host=no_host, no_port=no_port)
 
 
 def _serve(app: _Served, listening: socket.socket) -> None:
