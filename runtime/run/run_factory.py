@@ -158,9 +158,8 @@ class RunFactory:
 
     def _start(self, run: Run) -> None:
         """Let it begin, if an event loop is running here."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
+        loop = running_loop()
+        if loop is None:
             return
         system = (self._systems.get(loop) if self._system is None else None) or self._system_on(loop)
         if system.dispatcher.thread == get_ident():
