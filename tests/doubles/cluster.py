@@ -93,6 +93,7 @@ class Machines:
         self.restart = restart
         self.fault = lambda host, number: "pass"  # what becomes of a batch on its way: "pass", "lose", "twice", "late"
         self.cut = set()  # pairs of names between which nothing gets through; "client" is who has no name
+        self.silent = set()  # such pairs where nothing says so: what is on its way never comes
 
     def seen_by(self, name):
         return Seen(self, name)
@@ -179,7 +180,7 @@ class Door:
         except HostGone:
             return
         fate = self.machines.fault(self.host, number)
-        if fate != "lose":
+        if fate != "lose" and {self.who, self.host} not in self.machines.silent:
             delay = 0.02 if fate == "late" else 0
             for _ in range(2 if fate == "twice" else 1):
                 machine.loop.call_soon_threadsafe(lambda: machine.loop.call_later(delay, machine.life.take, client, link, number, data))
@@ -202,12 +203,17 @@ class Door:
         machine.readers.add(reader := (here, queue))
         pumping = asyncio.run_coroutine_threadsafe(pump(), machine.loop)
         try:
-            while (data := await queue.get()) is not _END:
+            while True:
+                data = await queue.get()
+                room.release()
+                if {self.who, self.host} in self.machines.silent:
+                    continue
+                if data is _END:
+                    break
                 if isinstance(data, Exception):
                     raise data
                 if {self.who, self.host} in self.machines.cut:
                     raise HostGone(self.host)
-                room.release()
                 yield data
         finally:
             machine.readers.discard(reader)
@@ -224,7 +230,7 @@ class Door:
 
     async def control(self):
         machine = self._machine()
-        if machine.frozen:
+        if machine.frozen or {self.who, self.host} in self.machines.silent:
             await asyncio.Event().wait()
         return machine.life.control()
 

@@ -138,6 +138,12 @@ class Terminal:
     def type(self, text):
         os.write(self.master, text.encode())
 
+    def interrupt_wait(self):
+        """Ctrl-C at a prompt, when its main thread waits there: what comes between the prompt and the wait, CPython sees with the next key only."""
+        while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
+            time.sleep(0.001)
+        self.type("\x03")
+
     def ended(self):
         """The exit code."""
         while True:

@@ -34,20 +34,45 @@ _BROKEN_SECONDS: Final = 0.5
 class Call:
     """One request that waits for its reply."""
 
-    __slots__ = ("link", "replied", "request")
+    __slots__ = ("_reading", "link", "replied", "request")
 
     def __init__(self, link: HostLink, request: Request) -> None:
         self.link = link
         self.request = request
         self.replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._reading: asyncio.Timeout | None = None  # the wait for the next batch of events
 
     async def reply(self) -> Reply:
         """Raises `HostGone`."""
         return await asyncio.shield(self.replied)
 
-    def events(self) -> AsyncIterator[bytes]:
-        """Of the run that was asked for."""
-        return self.link.door.events(self.link.client, self.request.id)
+    def lose(self, gone: HostGone) -> None:
+        """Say that there will be no reply, and no event."""
+        if not self.replied.done():
+            self.replied.set_exception(gone)
+            if self._reading is not None:
+                self._reading.reschedule(self.replied.get_loop().time())
+
+    @property
+    def _is_lost(self) -> bool:
+        return self.replied.done() and not self.replied.cancelled() and self.replied.exception() is not None
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Of the run that was asked for, until its host is lost: the stream from a machine that is away need not say that it has ended. For one reader."""
+        async with aclosing(self.link.door.events(self.link.client, self.request.id)) as batches:  # type: ignore[type-var]  # an async generator
+            while not self._is_lost:
+                try:
+                    async with asyncio.timeout(None) as self._reading:
+                        batch = await anext(batches)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    if not self._is_lost:
+                        raise
+                    return
+                finally:
+                    self._reading = None
+                yield batch
 
 
 class Watcher:
@@ -218,8 +243,7 @@ class HostLink:
         for request_id in list(self._calls) if ids is None else ids:
             call = self._calls.pop(request_id)
             self._outbox.pending.pop(request_id, None)
-            if not call.replied.done():
-                call.replied.set_exception(gone)
+            call.lose(gone)
 
     def close(self) -> None:
         """End the link. What waits for a reply is told."""

@@ -129,10 +129,10 @@ def test_ctrl_c_cancels_a_turn_and_the_session_goes_on(command, tmp_path):
         terminal.type("stop\n")
         terminal.until("begins")
         terminal.until("you> ")
-        terminal.type("\x03")
+        terminal.interrupt_wait()
         terminal.until("ends the conversation")
         terminal.until("you> ")
-        terminal.type("\x03")
+        terminal.interrupt_wait()
         assert terminal.ended() == 130
     finally:
         terminal.close()

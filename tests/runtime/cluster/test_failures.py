@@ -156,6 +156,24 @@ def test_g18_a_client_that_cannot_reach_a_host_is_served_by_another_one_that_doe
     assert len(shop()) == 15, "nothing was done twice"
 
 
+def test_g18_a_run_goes_on_elsewhere_when_the_way_to_its_host_falls_silent_and_its_stream_of_events_never_ends(within, shop):
+    async def story():
+        async with cluster_of(2) as (cluster, machines):
+            run = cluster.runner.query("15 hi")
+            texts = []
+            async for event in run:
+                texts.append(event.text)
+                if len(texts) == 3:
+                    first = run.host
+                    machines.silent.add(frozenset({"client", first}))
+            assert run.host != first
+            machines.silent.clear()
+            return texts
+
+    assert within(story()) == [*(f"{number}: 15 hi" for number in range(15)), "done: 15 hi"]
+    assert len(shop()) == 15, "nothing was done twice"
+
+
 def test_g18_a_call_ends_when_no_host_can_be_reached(within):
     async def story():
         async with cluster_of(1, limits={"link_seconds": 1.0}) as (cluster, machines):
