@@ -46,29 +46,30 @@ class Call:
         """Raises `HostGone`."""
         return await asyncio.shield(self.replied)
 
+    def answer(self, reply: Reply) -> None:
+        """Say what came of it. The rest of its events is in the reply: a stream that ends later than this is not waited for."""
+        if not self.replied.done():
+            self.replied.set_result(reply)
+            self._read_within(self.link.limits.suspect_seconds)
+
     def lose(self, gone: HostGone) -> None:
         """Say that there will be no reply, and no event."""
         if not self.replied.done():
             self.replied.set_exception(gone)
-            if self._reading is not None:
-                self._reading.reschedule(self.replied.get_loop().time())
+            self._read_within(0)
 
-    @property
-    def _is_lost(self) -> bool:
-        return self.replied.done() and not self.replied.cancelled() and self.replied.exception() is not None
+    def _read_within(self, seconds: float) -> None:
+        if self._reading is not None:
+            self._reading.reschedule(self.replied.get_loop().time() + seconds)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Of the run that was asked for, until its host is lost: the stream from a machine that is away need not say that it has ended. For one reader."""
+        """Of the run that was asked for: the stream from a machine that is away need not say that it has ended. For one reader."""
         async with aclosing(self.link.door.events(self.link.client, self.request.id)) as batches:  # type: ignore[type-var]  # an async generator
-            while not self._is_lost:
+            while not (self.replied.done() and self.replied.exception()):
                 try:
-                    async with asyncio.timeout(None) as self._reading:
+                    async with asyncio.timeout(self.link.limits.suspect_seconds if self.replied.done() else None) as self._reading:
                         batch = await anext(batches)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    if not self._is_lost:
-                        raise
+                except (StopAsyncIteration, TimeoutError):
                     return
                 finally:
                     self._reading = None
@@ -210,8 +211,8 @@ class HostLink:
         number, replies = read_replies(batch)
         for request, reply in self._outbox.receive(replies):
             call = self._calls.pop(request.id, None)
-            if call is not None and not call.replied.done():
-                call.replied.set_result(reply)
+            if call is not None:
+                call.answer(reply)
         self._watcher.behind(self, number)
 
     async def _is_there(self, seconds: float) -> bool:

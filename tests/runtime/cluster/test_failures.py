@@ -174,6 +174,17 @@ def test_g18_a_run_goes_on_elsewhere_when_the_way_to_its_host_falls_silent_and_i
     assert len(shop()) == 15, "nothing was done twice"
 
 
+def test_the_events_of_a_run_whose_reply_has_come_end_though_their_stream_does_not(within):
+    async def story():
+        async with cluster_of(1) as (cluster, machines):
+            machines.endless = True
+            texts = [event.text async for event in cluster.runner.query("2 hi")]
+            machines.endless = False
+            return texts
+
+    assert within(story()) == ["0: 2 hi", "1: 2 hi", "done: 2 hi"]
+
+
 def test_g18_a_call_ends_when_no_host_can_be_reached(within):
     async def story():
         async with cluster_of(1, limits={"link_seconds": 1.0}) as (cluster, machines):
