@@ -160,7 +160,7 @@ Kind: TypeAlias = Literal["input_guardrails", "output_guardrails"]
 
 
 def names_before(invocation: Invocation) -> tuple[str, ...]:
-    """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in nobody's line."""
+    """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in no line."""
     names = names_of(invocation.names)[:-1]
     assignment = invocation.assignment
     while assignment.parent is not None and assignment.parent.assignment.dialogue is assignment.dialogue:

@@ -141,7 +141,7 @@ class Parallel(_Workflow):
         check_option_names(Parallel, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_concurrency is not None and max_concurrency < 1:
-            msg = f"Parallel {name!r}: max_concurrency={max_concurrency} would let nobody play; give 1 or more, or None for no bound."
+            msg = f"Parallel {name!r}: max_concurrency={max_concurrency} would let no agent play; give 1 or more, or None for no bound."
             raise UsageError(msg, agent=name)
         if on_error not in ("isolate", "cancel"):
             msg = f"Parallel {name!r}: on_error={on_error!r} is unknown; give 'isolate' or 'cancel'."
@@ -197,7 +197,7 @@ class ReplySlot:
         self._index = index
         self._outcomes = outcomes
         self._ended = ended
-        self._quorum = quorum  # how many have to have ended before somebody needs to look
+        self._quorum = quorum  # how many have to have ended before the parent needs to look
 
     def done(self) -> bool:
         return self._index in self._outcomes
@@ -208,4 +208,4 @@ class ReplySlot:
             self._ended.set()
 
     def cancel(self) -> None:
-        """Nobody waits any more: the whole is being cancelled."""
+        """The parent waits no more: the whole is being cancelled."""

@@ -222,7 +222,7 @@ class Runner(KeptRuns):
 
     @suggests_option("Runner.session")
     def session(self, session_id: str, *, busy: Busy = "queue", policy: SessionPolicyLike = None, start: Start = "root") -> Session:
-        """A conversation that lasts, in the store: whoever sends to it, from whichever process, one message at a time is worked on.
+        """A conversation that lasts, in the store: from whichever process callers send to it, one message at a time is worked on.
 
         While it works, another message waits its turn (`busy="queue"`), ends with `SessionBusy` (`"reject"`), or cuts the one at work short
         (`"preempt"`). `policy` bounds what the models are given of what was said before: `keep_last(20)`, `summarize(model)`, or a function of the
@@ -275,7 +275,7 @@ class Runner(KeptRuns):
     ) -> Run:
         """Go on with a run that was interrupted or cancelled. Without `targets`, every interrupt is answered: with `data`, or without anything.
 
-        `targets` maps ids of interrupts to data; those that are not named wait on. Each interrupt is answered once: whoever comes second gets a
+        `targets` maps ids of interrupts to data; those that are not named wait on. Each interrupt is answered once: the second answer gets a
         `ResumeError`. `"id@2"` names the second save of a checkpoint; if that was answered before, the run goes on as a branch with an id of its own.
         It streams if it did before, unless `streaming` says otherwise.
         What is wrong with the checkpoint is raised where the run is first awaited or iterated, and nothing has run then.

@@ -70,7 +70,7 @@ class BeginsRun(Protocol):
 
 
 class Session:
-    """One conversation. One message at a time is worked on, whoever sends, and from whichever process.
+    """One conversation. One message at a time is worked on, from whichever caller and process.
 
         session = runner.session("user-42")
         result = await session.query("And tomorrow?")

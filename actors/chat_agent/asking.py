@@ -270,7 +270,7 @@ class Asking(TellsLast):
         raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
 
     async def _may_show(self) -> None:
-        """Wait until the input was looked at. If it must not be, nothing is shown: whoever asks is cancelled here."""
+        """Wait until the input was looked at. If it must not be, nothing is shown: the task that asks is cancelled here."""
         gate = self._gate
         if gate is not None:
             await asyncio.wait((gate,))

@@ -197,7 +197,7 @@ class ChatModelAgent(Agent):
 
     @property
     def asks_approval(self) -> Sequence[str]:
-        """The names of the tools that somebody has to approve."""
+        """The names of the tools that have to be approved."""
         return [*(tool.name for tool in self.tools if tool.needs_approval), *(repr(one) for one in self.toolsets if one.asks_approval)]
 
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:

@@ -190,7 +190,7 @@ class React(Asking):
                 task.cancel()
             _, unwanted = await asyncio.gather(checking, asking, return_exceptions=True)
             if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
-                door.run.usage += unwanted.usage  # nobody is shown it, but it has cost something
+                door.run.usage += unwanted.usage  # it is not shown, but it has cost something
 
     async def _check_output(self, value: object) -> None:
         """Raise, if the agent must not end with that."""

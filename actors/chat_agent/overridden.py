@@ -24,7 +24,7 @@ def overridden(agent: ChatModelAgent, node: Node, override: Override) -> tuple[C
     made: tuple[Node, ChatModelAgent, Setup] | None = override.made.get(id(node))
     if made is None:
         twin = agent.overridden_twin(override.model_of(agent.name), dict(override.tools))
-        made = override.made[id(node)] = (node, twin, Setup(twin, node))  # with the node, so that its id is nobody else's meanwhile
+        made = override.made[id(node)] = (node, twin, Setup(twin, node))  # with the node, so that no other object has its id meanwhile
     return made[1:]
 
 

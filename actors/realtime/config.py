@@ -82,7 +82,7 @@ class RealtimeInputAudioNoiseReductionConfig(TypedDict, total=False):
 
 
 class RealtimeTurnDetectionConfig(TypedDict, total=False):
-    """When the user's turn has ended. `interrupt_response=False`: whoever speaks interrupts nothing."""
+    """When the user's turn has ended. `interrupt_response=False`: a user who speaks interrupts nothing."""
 
     type: Literal["semantic_vad", "server_vad"]
     create_response: bool

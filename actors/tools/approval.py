@@ -1,6 +1,6 @@
-"""Calls that somebody has to approve first.
+"""Calls that have to be approved first.
 
-Owns: what is asked, the answers that there are, and what becomes of the call by them. Nobody is asked to approve what cannot be called.
+Owns: what is asked, the answers that there are, and what becomes of the call by them. What cannot be called is not asked about.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ApprovalRequest", "Approve", "Denied", "Deny", "approved"]
 
 
 class Denied(ToolError):
-    """Somebody has said no. That is an answer, and no failure of the tool: the model is told, whatever becomes of errors."""
+    """The answer was no. That is an answer, and no failure of the tool: the model is told, whatever becomes of errors."""
 
 
 @register_type(name="Approve")
@@ -48,7 +48,7 @@ class ApprovalRequest:
     arguments: str
 
     def approve(self, arguments: str | Mapping[str, object] | None = None) -> Approve:
-        """The answer that the call may be made, for whoever answers without knowing what asks."""
+        """The answer that the call may be made, for a caller that answers without knowing what asks."""
         return Approve(arguments)
 
     def deny(self, reason: str = "") -> Deny:
@@ -63,7 +63,7 @@ class ApprovalRequest:
 
 
 async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall:
-    """The call as it may be made. Interrupts the run if nobody was asked yet; raises ToolError, for the model to read, if it was denied."""
+    """The call as it may be made. Interrupts the run if it was not asked about yet; raises ToolError, for the model to read, if it was denied."""
     needed = tool.needs_approval
     if not needed:
         return call

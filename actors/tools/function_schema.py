@@ -33,7 +33,7 @@ class _Untitled(GenerateJsonSchema):
     """Without a title for each property, which says its name again and costs tokens; and without defaults that are no JSON."""
 
     def emit_warning(self, kind: object, detail: str) -> None:
-        """A default that is no JSON is left out of the schema: it is the function's own affair, and nobody has to be warned."""
+        """A default that is no JSON is left out of the schema: it is the function's own affair, and no reason for a warning."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema

@@ -1,7 +1,7 @@
 """What an agent can call.
 
 Owns: `Tool`, and `@tool`, which makes one of a function. A tool is shared by all runs that use it: it is never changed, and holds nothing of a call.
-Timeout, retries and approval are data here; whoever calls the tool carries them out.
+Timeout, retries and approval are data here; the code that calls the tool carries them out.
 """
 
 from __future__ import annotations

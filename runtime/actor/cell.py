@@ -101,7 +101,7 @@ class Cell(ABC):
         self.urn: str | None = None  # made on first use
         self.parent = parent
         self.supervision = supervision
-        if mailbox is not None:  # else it is made when somebody looks for it
+        if mailbox is not None:  # else it is made when it is first looked for
             self.mailbox = mailbox
         self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
         self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive

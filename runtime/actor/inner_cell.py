@@ -1,7 +1,7 @@
 """The inside of an actor of this package, of which a service has very many for a short time: those of its runs.
 
 Owns: what such an actor does without until it is asked for, which is its mailbox; and the short way through its one handler, of one that is spawned with a
-message and ends with the handler of that. All of it is spawned on the loop. What an actor promises holds for these, too: whoever looks for the mailbox finds
+message and ends with the handler of that. All of it is spawned on the loop. What an actor promises holds for these, too: code that looks for the mailbox finds
 one, and what is put in it is handled or answered.
 """
 
@@ -57,7 +57,7 @@ class InnerCell(LoopCell):
 
     __slots__ = ("box",)
 
-    box: Mailbox | None  # set to None by whoever makes the cell: a constructor around that of all cells would take long
+    box: Mailbox | None  # set to None by the function that makes the cell: a constructor around that of all cells would take long
 
     @property
     def mailbox(self) -> Mailbox:  # type: ignore[override]  # an attribute of others

@@ -13,8 +13,8 @@ The rules, all of them decided under the lock:
 * *Engaged* means that the owner has been told to take. It ends when the owner finds nothing.
 
 Most messages come one after the other to an owner that is engaged, into a mailbox without a bound. Then a put is an append to `lane`, without the lock, and
-without an envelope if there is no asker. It cannot be lost: whoever ends that way (`lane` becomes None) looks into the deque after that, and whoever appends
-looks after it whether the lane is still the same; if not, `settle`, under the lock, finds out what has become of it.
+without an envelope if there is no asker. It cannot be lost: the side that ends that way (`lane` becomes None) looks into the deque after that, and the side
+that appends looks after it whether the lane is still the same; if not, `settle`, under the lock, finds out what has become of it.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class AgentActor(AgentDoor):
         return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(assignment, Assignment) for assignment in assignments)
 
     def _is_cancelled(self) -> bool:
-        """Whether somebody has cancelled this actor's task, or the whole loop is ending; otherwise the agent's own code has raised it."""
+        """Whether this actor's task was cancelled from outside, or the whole loop is ending; otherwise the agent's own code has raised it."""
         task = asyncio.current_task()
         return self.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
 
@@ -180,7 +180,7 @@ class AgentActor(AgentDoor):
         return _new_outcome("finished", None, message, (), invocation.broke) if message is not None or invocation.broke else FINISHED
 
     async def _close(self, stream: Any) -> None:
-        """End the generator. What it raises after its agent's end is nobody's failure any more."""
+        """End the generator. What it raises after its agent's end is no failure of the run any more."""
         try:
             await stream.aclose()
         except Exception:

@@ -172,7 +172,7 @@ def instruction_option(options: tuple[Options, ...], agent_name: str) -> str | N
 
 
 def plain_options(options: tuple[Options, ...]) -> list[tuple[object, ...]]:
-    """Those that can be kept, as plain data. What a class of the user's means by its values nobody else knows: such are left out."""
+    """Those that can be kept, as plain data. What a class of the user's means by its values is known to that class alone: such are left out."""
     rows: list[tuple[object, ...]] = []
     for one in options:
         kind = _KINDS.get(type(one))

@@ -126,5 +126,5 @@ class RunContext:
         view = model_for_run(model)
         if view is not model:
             self.models = self.models or {}
-            self.models[id(model)] = (model, view)  # with the model, so that its id is nobody else's meanwhile
+            self.models[id(model)] = (model, view)  # with the model, so that no other object has its id meanwhile
         return view

@@ -144,7 +144,7 @@ class Emitted:
 
 
 class EmittedNoWait(Emitted):
-    """The same, from somebody who does not wait for the reply. `shown` is called when it has been shown, or dropped."""
+    """The same, from a sender that does not wait for the reply. `shown` is called when it has been shown, or dropped."""
 
     __slots__ = ("shown",)
 
@@ -239,7 +239,7 @@ LOST: Final = CancelRun(
 
 
 class CancelCast:
-    """To the supervisor: whoever waited for the future `reply` of a cast does so no longer. End what is under way there, and then set `gone`."""
+    """To the supervisor: the agent that waited for the future `reply` of a cast does so no longer. End what is under way there, and then set `gone`."""
 
     __slots__ = ("gone", "reply")
 

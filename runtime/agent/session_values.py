@@ -29,7 +29,7 @@ _MISSING: Final = object()
 
 
 class SessionValues(MutableMapping[str, Any]):
-    """A mapping that any number of threads may use. Each call is one step: nobody sees half of an `update`."""
+    """A mapping that any number of threads may use. Each call is one step: no reader sees half of an `update`."""
 
     __slots__ = ("_guard", "_lock", "_values", "run_id", "session_id")
 
@@ -66,7 +66,7 @@ class SessionValues(MutableMapping[str, Any]):
             del self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.to_dict())  # of a copy: others may add while somebody iterates
+        return iter(self.to_dict())  # of a copy: other threads may add while this one iterates
 
     def __len__(self) -> int:
         return len(self._values)

@@ -1,6 +1,6 @@
 """How every command ends: one line for an error, or a traceback with `--debug`.
 
-Owns: that, and the exit codes: 0 done, 1 an error or a failed run, 2 a wrong option, 3 a run that waits for an answer, 130 Ctrl-C, 141 a pipe that nobody reads
+Owns: that, and the exit codes: 0 done, 1 an error or a failed run, 2 a wrong option, 3 a run that waits for an answer, 130 Ctrl-C, 141 a pipe without a reader
 any more. It must never hide what went wrong.
 """
 

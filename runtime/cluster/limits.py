@@ -1,6 +1,6 @@
 """How much a host takes on, and how long each side of the cluster waits for the other.
 
-Owns: the numbers, their checks, and their form between processes. It must never read the environment: whoever starts a cluster gives them.
+Owns: the numbers, their checks, and their form between processes. It must never read the environment: the program that starts a cluster gives them.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Limits:
     max_waiting: int = 5_000
     """Messages of sessions that wait in a host until those before them are done."""
     lease_seconds: float = 30.0
-    """After which a store takes a host for lost that nobody has reported."""
+    """After which a store takes a host for lost that no client has reported."""
     hang_seconds: float = 30.0
     """For how long the loop of a host may stand still until the host counts as lost."""
     sweep_seconds: float = 5.0
-    """How often a host looks for runs that nobody works on, and for a new list of the hosts."""
+    """How often a host looks for runs that no host works on, and for a new list of the hosts."""
     batch_most: int = 256
     """Requests, replies or events that travel together."""
     link_seconds: float = 30.0

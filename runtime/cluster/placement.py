@@ -1,6 +1,6 @@
 """Where a key belongs: rendezvous hashing over the names of the hosts.
 
-Whoever knows the same names agrees, without a table and without a coordinator. When a host comes, only its share moves; when one goes, only what it had.
+All that know the same names agree, without a table and without a coordinator. When a host comes, only its share moves; when one goes, only what it had.
 
 Owns: the order of the hosts for a key. It must never know whether a host is alive, nor decide who may write: a wrong answer costs a wait.
 """

@@ -37,7 +37,7 @@ class HostDoor(Protocol):
         ...
 
     def events(self, client: str, request: int) -> AsyncIterator[bytes]:
-        """The events of the run that was asked for by that request: few batches ahead of whoever reads."""
+        """The events of the run that was asked for by that request: few batches ahead of the reader."""
         ...
 
     async def control(self) -> bytes:

@@ -1,6 +1,6 @@
 """The routes that act on a run: cancel, retry, resume, answer, forget.
 
-Owns: what may be asked for, and that who answers is noted. It must never answer for anybody: what it passes on is what the request says.
+Owns: what may be asked for, and that who answers is noted. It must never answer in a person's place: what it passes on is what the request says.
 """
 
 from __future__ import annotations

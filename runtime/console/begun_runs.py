@@ -70,4 +70,4 @@ async def _consume(run: Run, begun: asyncio.Future[None]) -> None:
             loggers.console.warning("run %s, which was begun from the console, could not be followed to its end: %s", run.id, type(error).__name__)
         else:
             begun.set_exception(error)
-            begun.exception()  # whoever began it may have gone away
+            begun.exception()  # the client that began it may have gone away

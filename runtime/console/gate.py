@@ -140,7 +140,7 @@ class Gate:
             answer: Any = self._auth(request)
             if inspect.isawaitable(answer):
                 answer = await answer
-        except Exception as error:  # noqa: BLE001 -- whatever it raises, nobody is let in by that
+        except Exception as error:  # noqa: BLE001 -- whatever it raises, no request is let in by that
             loggers.console.error("console_app(auth=...): the function raised %s: the request is refused.", type(error).__name__)
             return None
         if isinstance(answer, str):

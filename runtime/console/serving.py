@@ -1,6 +1,6 @@
 """The console as a server of its own.
 
-Owns: what is checked before anything is bound, the token, the socket, and the life of the server. Whoever reaches the console can do anything with the runs:
+Owns: what is checked before anything is bound, the token, the socket, and the life of the server. What reaches the console can do anything with the runs:
 it is on this machine only, unless the user says otherwise and names a token.
 """
 

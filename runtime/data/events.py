@@ -134,7 +134,7 @@ _Draft: Final[Any] = draft_of(AgentEvent)
 
 
 class _ShownPath:
-    """Where an event keeps its run path, which may be one that shares its beginning with others. Whoever looks sees a tuple."""
+    """Where an event keeps its run path, which may be one that shares its beginning with others. The reader sees a tuple."""
 
     def __init__(self, slot: Any) -> None:
         self._slot = slot

@@ -81,7 +81,7 @@ class AtOnce:
         return len(self._outcomes) - 1
 
     def end(self, index: int, outcome: Outcome | None) -> Outcome | None:
-        """It has ended; None, if nobody waits for it any more. Returns what has become of all of them so far."""
+        """It has ended; None, if no caller waits for it any more. Returns what has become of all of them so far."""
         self._playing -= 1
         self._outcomes[index] = outcome
         if len(self._outcomes) == 1:

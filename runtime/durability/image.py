@@ -85,7 +85,7 @@ def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
 
 
 def draw_beginning(state: RunState, root: Node) -> dict[str, Any]:
-    """The image of a run that begins: nobody plays yet."""
+    """The image of a run that begins: no agent plays yet."""
     header = draw_header(state, root)
     if len(state.context.session):
         header["values"] = state.context.session.to_dict()
@@ -105,7 +105,7 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, path
     ended: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     lanes: dict[str, Lane] = {"": state.lane}
-    for invocation in () if state.root is None else walk(state.root):  # none, if nobody plays yet
+    for invocation in () if state.root is None else walk(state.root):  # none, if no agent plays yet
         frames[invocation.id] = frame_of(invocation, paths)
         lanes[invocation.lane.id] = invocation.lane
         for lane in invocation.lanes or ():
@@ -215,7 +215,7 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
     if not frames and not state.lane.entries and (stopped or not state.seq):
-        return  # nobody had begun to play
+        return  # no agent had begun to play
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
         raise CheckpointError(msg)

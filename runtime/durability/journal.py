@@ -64,7 +64,7 @@ class Journal:
         self._untouched: Invocation | None = None  # whose frame may have changed: it was not looked at yet
 
     def begin(self, image: dict[str, Any]) -> bytes:
-        """The run begins with that image, in which nobody plays yet. It is the first record."""
+        """The run begins with that image, in which no agent plays yet. It is the first record."""
         self._know_values(image)
         if "seq" in image:
             self._counters = _counters_in(image)

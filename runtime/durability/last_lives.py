@@ -3,7 +3,7 @@
 A run that ends its process takes along all that this process works on, and each of those has then lost a process, too. One that may lose no further one without
 being set aside must not lose it to another one: so the next of them is taken when the one before has ended, or has lived for a while without ending anything.
 
-Owns: the line of those that wait, of one system in one store. It must never take a run: whoever has its turn does.
+Owns: the line of those that wait, of one system in one store. It must never take a run: the one whose turn it is does.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class Lease:
         self.life = 0  # the life of its owner in which the store has last said that it is there
         self.is_unfinished = False  # whether what it stands for is for other owners to continue
         self.is_returning = False  # whether it is being given back
-        self.undo: Callable[[], Sequence[Write]] | None = None  # says what takes back that it was taken, if nobody heard of that
-        self.asking: asyncio.Task[Claim | None] | None = None  # the store's answer, if nobody waits for it any more
+        self.undo: Callable[[], Sequence[Write]] | None = None  # says what takes back that it was taken, if the run never heard of that
+        self.asking: asyncio.Task[Claim | None] | None = None  # the store's answer, if the run waits for it no longer
         self.owner: StoreOwner  # set when it is first asked for
         self.granted: asyncio.Future[bool]  # for one that waits: whether its turn has come; False if the system was left
 

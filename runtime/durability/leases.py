@@ -285,7 +285,7 @@ class SystemLeases:
         return claim
 
     def _owe(self, lease: Lease) -> bool:
-        """The store may have granted what nobody waits for any more: it is to be given back. Returns False if there is no need to."""
+        """The store may have granted what no run waits for any more: it is to be given back. Returns False if there is no need to."""
         if self.keeper is None or not self.keeper.is_there:
             if lease.asking is not None:
                 lease.asking.cancel()
@@ -312,7 +312,7 @@ class SystemLeases:
         try:
             await lease.owner.pay(lease.key)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises
-            loggers.durability.warning("The lease of %s, which nobody waits for any more, could not be given back yet: %s", lease.subject, error)
+            loggers.durability.warning("The lease of %s, which no run waits for any more, could not be given back yet: %s", lease.subject, error)
         self._rest()
 
     async def _compete(self, lease: Lease, mark: str, busy: Busy) -> bool:

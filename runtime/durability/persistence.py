@@ -359,7 +359,7 @@ class RunPersistence:
         """
         try:
             if unfinished or self._save_failed or (end is not None and end.result.status is RunStatus.INTERRUPTED):
-                return  # one that waits was given back when it was saved: whoever answers it has it by now
+                return  # one that waits was given back when it was saved: the process that answers it has it by now
             journal, mark, key = self.journal, self.mark, journal_key(self.run_id)
             writes = self._answered()  # it may have come to its end without a step
             if with_step and journal is not None and (record := journal.take_last()) is not None:

@@ -58,7 +58,7 @@ class StoreAccess:
         self.lists_runs = self.is_fenced and not _missing(store, _LIST)
         self._owners: Any = store if self.is_fenced else _beside_of(store)
         self.answers_at_once = type(store) is MemoryStore
-        """Whether it never lets anybody wait."""
+        """Whether it never lets a caller wait."""
         self.answers_in_order = type(store) in (MemoryStore, SQLiteStore)
         """Whether it never does what it is asked for before what it was asked for earlier."""
 

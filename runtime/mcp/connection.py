@@ -1,7 +1,7 @@
 """One connection to an MCP server, for all runs of a system.
 
-Everything that the SDK opens has to be closed by the task that has opened it: so one task holds the connection, and others ask by it. When it is lost, whoever
-asks next has it opened again; what was under way fails, and may have been done.
+Everything that the SDK opens has to be closed by the task that has opened it: so one task holds the connection, and others ask by it. When it is lost, the
+next that asks has it opened again; what was under way fails, and may have been done.
 
 Owns: the task, the client, the list of the server's tools, and whose question a question of the server is. It must never call a tool a second time by itself.
 """
@@ -137,7 +137,7 @@ class Connection:
                 await over.wait()
         except asyncio.CancelledError:
             raise
-        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 -- whoever waits is told, whatever it is
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 -- the caller that waits is told, whatever it is
             if not ready.done():
                 ready.set_exception(self._error("cannot be used", error))
             else:
@@ -146,7 +146,7 @@ class Connection:
             if not ready.done():
                 ready.cancel()
             elif not ready.cancelled():
-                ready.exception()  # that it is known to nobody is no reason for a warning
+                ready.exception()  # that no caller has heard of it is no reason for a warning
             self._tools = None
 
     async def _connect(self, stack: contextlib.AsyncExitStack) -> Any:

@@ -63,7 +63,7 @@ async def _answer(run: Run, ctx: Any, failed: type[Exception]) -> str:
         await run.aclose()
     if result.status is RunStatus.INTERRUPTED:
         asked = "; ".join(str(one.info) for one in result.interrupts if one.is_root_cause)
-        msg = f"it waits for an answer that nobody can give here: {asked}. Its checkpoint is {run.checkpoint_id!r}."
+        msg = f"it waits for an answer that cannot be given here: {asked}. Its checkpoint is {run.checkpoint_id!r}."
         raise failed(msg)
     if result.error is not None:
         msg = f"{type(result.error).__name__}: {text_of(result.error)}"

@@ -29,7 +29,7 @@ async def read(stream: AsyncIterator[object], who: object) -> AsyncGenerator[lis
 
     When this is closed, the stream is, too, and its connection.
     """
-    # Whoever has wrapped the client, to watch it or to take its place in a test, has to be asked for the items.
+    # What wraps the client, to watch it or to take its place in a test, has to be asked for the items.
     own = stream if _is_plain(stream) else None
     pieces: AsyncIterator[object] = stream if own is None else own.response.aiter_bytes()
     decoder = EventDecoder()
@@ -74,5 +74,5 @@ async def _to_the_end(pieces: AsyncIterator[object]) -> None:
 async def _close(stream: object) -> None:
     close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
     if close is not None:
-        with suppress(Exception):  # it is being left: how that fails is of no interest to anybody
+        with suppress(Exception):  # it is being left: how that fails is of no interest
             await close()

@@ -189,7 +189,7 @@ def _check_own_headers(name: str, headers: Mapping[str, str] | None) -> None:
 
 
 async def _import_them() -> None:
-    """Import the client and the wire in a thread of their own: that takes half a second, for which nobody else on the loop should have to wait."""
+    """Import the client and the wire in a thread of their own: that takes half a second, for which nothing else on the loop should have to wait."""
     loop = asyncio.get_running_loop()
     imported: asyncio.Future[BaseException | None] = loop.create_future()
 

@@ -55,7 +55,7 @@ class _Waiter:
     def wake(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._set)
-        except RuntimeError:  # the loop has been closed, and whoever waited there is gone
+        except RuntimeError:  # the loop has been closed, and the caller that waited there is gone
             return
 
     def _set(self) -> None:
@@ -64,7 +64,7 @@ class _Waiter:
 
 
 class RateLimiter:
-    """First come, first served: who needs more than there is holds up those behind, so nobody waits for ever."""
+    """First come, first served: a request that needs more than there is holds up those behind, so none waits for ever."""
 
     def __init__(self, requests: float | None, tokens: float | None, slots: int | None, clock: Clock | None) -> None:
         self._clock = HERE if clock is None else clock
@@ -122,7 +122,7 @@ class RateLimiter:
             self._wake_first()
 
     def _delay(self, tokens: float) -> float | None:
-        """Seconds until the first in the queue may go on; None: not before somebody gives a place back."""
+        """Seconds until the first in the queue may go on; None: not before another request gives a place back."""
         if self._slots is not None and self._active >= self._slots:
             return None
         now = self._clock.monotonic()

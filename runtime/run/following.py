@@ -37,7 +37,7 @@ _LAST_LOOK: Final = 0.05
 _IN_ANY_CASE: Final = 60.0
 """Seconds between two looks into one that does."""
 _PROCESS_LOOK: Final = 1.0
-"""Seconds between two looks for the process of a run that nobody can go on with: its end is written by nobody."""
+"""Seconds between two looks for the process of a run that no other can go on with: none would write its end."""
 
 
 class Following:
@@ -63,7 +63,7 @@ class Following:
     def _changed(self) -> None:
         """The store says that there is something new, in whichever thread."""
         if self._loop is not None and not self._woken.is_set():
-            with suppress(RuntimeError):  # the loop is closed: nobody looks on there any more
+            with suppress(RuntimeError):  # the loop is closed: no consumer looks on there any more
                 self._loop.call_soon_threadsafe(self._woken.set)
 
     async def __call__(self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]) -> RunResult:
@@ -122,7 +122,7 @@ class Following:
             await ask_to_stop(self._access, holder, key, mode, timeout)
 
     async def _look_for_its_process(self, open_mark: bytes) -> None:
-        """Raise, if it is gone, and nobody can go on with the run: where its steps are not kept."""
+        """Raise, if it is gone, and no other can go on with the run: where its steps are not kept."""
         run = read_mark(self._agent_name, self._run_id, open_mark)
         if await is_beyond_recovery(self._access, run) and await self._access.get(open_key(self._agent_name, self._run_id)) == open_mark:
             msg = f"the process of run {self._run_id!r} is gone, and nothing of the run was kept: with durability='step' it could be continued."

@@ -44,7 +44,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     except RunLost as error:
         loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
         if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":
-            # What it says is recorded nowhere, and whoever has it by now may say something else.
+            # What it says is recorded nowhere, and the process that has the run by now may say something else.
             log.say(error)
             record.outcome = Outcome("failed", error)
     except Exception:  # noqa: BLE001 -- as above

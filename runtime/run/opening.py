@@ -1,4 +1,4 @@
-"""How a run is opened that has to do with a store: before anybody plays, it is found out from where it starts.
+"""How a run is opened that has to do with a store: before an agent plays, it is found out from where it starts.
 
 Owns: the order in which a turn of a session is waited for, a checkpoint is found, and the run is written down as begun. It must never start an agent.
 """

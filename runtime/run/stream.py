@@ -23,7 +23,7 @@ _NO_BOUND: Final = 1 << 62
 
 
 class EventStream:
-    """A pipe with one end for the run and one for whoever looks on."""
+    """A pipe with one end for the run and one for its consumer."""
 
     __slots__ = ("_buffer", "_capacity", "_ended", "_joins_from", "_more", "_never_waits", "_open", "_reader", "_room", "was_read")
 
@@ -32,7 +32,7 @@ class EventStream:
         self._joins_from = _FAR_BEHIND if capacity > _FAR_BEHIND else _NO_BOUND
         self._more: list[MessageDelta] | None = None  # what belongs to the last event in the buffer, which is a piece of a message
         self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
-        self._open = True  # whether what is put is kept for somebody
+        self._open = True  # whether what is put is kept for a consumer
         self._ended = False
         self.was_read = False  # whether its consumer has come to the end
         self._never_waits = False  # whether what its consumer does not take in time is dropped
@@ -121,14 +121,14 @@ class EventStream:
     # --- for the consumer ---
 
     def discard(self) -> None:
-        """Nobody looks on any more, or ever did: what is here is dropped, and so is what comes."""
+        """No consumer looks on any more, or ever did: what is here is dropped, and so is what comes."""
         self._open = False
         self._buffer = self._more = None
         if self._room is not None:
             self._make_room()
 
     def unblock(self) -> None:
-        """The run is about to end: let it, whether or not somebody takes."""
+        """The run is about to end: let it, whether or not a consumer takes."""
         self._capacity = _NO_BOUND
         if self._room is not None:
             self._make_room()

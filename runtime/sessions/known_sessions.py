@@ -55,7 +55,7 @@ class KnownSessions:
         try:
             log.read(written)  # and not what they were made of: others have that, and may change it
         except CheckpointError:
-            return  # whoever reads it next is told
+            return  # the next reader is told
         if not log.is_marked:
             return
         self.take(access, session_id)

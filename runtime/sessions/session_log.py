@@ -111,7 +111,7 @@ class SessionLog:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The session values. Each time they are made anew: whoever has them may change them."""
+        """The session values. Each time they are made anew: the caller may change them."""
         return {key: value_of(kept) for key, kept in self.kept.items()}
 
     @property

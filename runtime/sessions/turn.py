@@ -85,7 +85,7 @@ class Turn:
         policy, new, given = self._policy, state.input.messages, log.messages
         assert policy is not None
         if type(policy) is not KeepAll:
-            bounded, note, usage = await policy.bound(given.copy(), log.note)  # it is somebody else's code, perhaps
+            bounded, note, usage = await policy.bound(given.copy(), log.note)  # it may be the user's code
             if note is not None:
                 await self._write(note_record(note))
             if usage is not None:

@@ -63,7 +63,7 @@ class Operation:
         self.future: asyncio.Future[object] | Future[object] | None = None
 
     def resolve(self) -> None:
-        """Tell whoever waits. On its loop, if it has one."""
+        """Tell the caller that waits. On its loop, if it has one."""
         future = self.future
         if future is not None and not future.done():
             if self.error is not None:
@@ -140,7 +140,7 @@ class Worker:
             await asyncio.wrap_future(future)
 
     def abandon(self) -> None:
-        """As `close()`, without waiting: there is nobody who waits for anything any more."""
+        """As `close()`, without waiting: no caller waits for anything any more."""
         self._end()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -187,7 +187,7 @@ class Worker:
                     self._perform(operations)
                 if closing:
                     self._backend.close()
-            except BaseException as error:  # noqa: BLE001 -- somebody waits for an answer, whatever has happened
+            except BaseException as error:  # noqa: BLE001 -- a caller waits for an answer, whatever has happened
                 _fail(operations, error, self._name)
             _answer(batch)
             if closing:
@@ -196,7 +196,7 @@ class Worker:
             del batch, operations
 
     def _take(self) -> list[Operation] | None:
-        """All that wait, but for those that nobody waits for any more. None: nothing came, and the thread ends."""
+        """All that wait, but for those whose caller has left. None: nothing came, and the thread ends."""
         while True:
             try:
                 operation = self._queue.get(timeout=_IDLE)
@@ -268,7 +268,7 @@ def _answer(batch: Sequence[Operation]) -> None:
         if loop is None:
             _resolve(operations)
         else:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+            with suppress(RuntimeError):  # the loop is closed: no caller waits there any more
                 loop.call_soon_threadsafe(_resolve, operations)
 
 

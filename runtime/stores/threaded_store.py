@@ -181,7 +181,7 @@ class DrivenStore:
             made = Worker(repr(self), self._make_backend())
             worker = self._workers.setdefault(process, made)
             if worker is made:
-                # A store that nobody has closed lets go of its connection when it is collected, or when the interpreter ends.
+                # A store that was not closed lets go of its connection when it is collected, or when the interpreter ends.
                 weakref.finalize(self, _abandon, worker, process)
         return worker
 

@@ -21,7 +21,7 @@ __all__ = ["LoopDoor", "refuse_on_a_loop", "running_loop"]
 T = TypeVar("T")
 
 _LOOK_AGAIN: Final = 0.5
-"""Seconds after which a thread that waits looks whether the loop is still there: one that is stopped and closed tells nobody."""
+"""Seconds after which a thread that waits looks whether the loop is still there: one that is stopped and closed does not say so."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -158,7 +158,7 @@ class ActorSystem(Overview):
     def bind(self, loop: asyncio.AbstractEventLoop, *, for_one: bool = False) -> None:
         """Use that loop, from its thread. A system that is bound but not entered is never the current one, and need not be left once its actors have ended.
 
-        With `for_one`, nobody leaves it: no thread is left when its last actor has ended.
+        With `for_one`, it need not be left: no thread is left when its last actor has ended.
         """
         self._is_for_one = for_one
         self.loop = loop

@@ -1,7 +1,7 @@
 """Which calls of tools were approved or rejected, and which have been made.
 
 Owns: the decisions of one run, its calls by their ids, and the JSON form of both. A call id stands for one call: a model that uses it for another one is
-refused. It must never ask anybody.
+refused. It must never ask for one.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class _Door:
             await self.run.lease.make_sure()
 
     async def emit(self, event: AgentEvent) -> None:
-        """Pieces of a tool's result are shown to nobody: the consumer of a session is given the whole."""
+        """Pieces of a tool's result are not shown: the consumer of a session is given the whole."""
 
     async def call_agent(self, node: Node, given: AgentInput, cast_key: object, *, shown: bool, tool: object) -> Outcome:
         """Let a text agent play, as a tool of the one that speaks: a run of its own, with the session's values."""

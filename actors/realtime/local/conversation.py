@@ -47,7 +47,7 @@ class ServerSession:
         self.playing: set[asyncio.Task[None]] = set()
         self._play: asyncio.Task[None] | None = None
         self.buffer = bytearray()
-        self.heard: str | None = None  # what is being said, while somebody speaks
+        self.heard: str | None = None  # what is being said, while one of them speaks
         self.speech_item: str | None = None
         self.has_spoken = False
 

@@ -1,7 +1,7 @@
 """What waits for a session's consumer.
 
-Owns: the order of events, their numbers, and the bounds: what is dropped, taken back or coalesced when the consumer is slow. It must never make whoever puts
-an event in wait, and never decides what a session does.
+Owns: the order of events, their numbers, and the bounds: what is dropped, taken back or coalesced when the consumer is slow. It must never make
+the producer of an event wait, and never decides what a session does.
 """
 
 from __future__ import annotations

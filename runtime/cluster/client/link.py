@@ -240,7 +240,7 @@ class HostLink:
                 self.close()
 
     def _give_up(self, gone: HostGone, ids: set[int] | None = None) -> None:
-        """Whoever waits for a reply is told that there will be none."""
+        """The callers that wait for a reply are told that there will be none."""
         for request_id in list(self._calls) if ids is None else ids:
             call = self._calls.pop(request_id)
             self._outbox.pending.pop(request_id, None)
@@ -254,6 +254,6 @@ class HostLink:
 
 
 def _read(replied: asyncio.Future[Reply]) -> None:
-    """A reply that nobody waits for any more is no error."""
+    """A reply that no caller waits for any more is no error."""
     if not replied.cancelled():
         replied.exception()

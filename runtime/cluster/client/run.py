@@ -246,7 +246,7 @@ class ClusterRun:
                     for event in self._new(read_events(batch), call):
                         yield event
         except HostGone:
-            return  # whoever waits for the reply is told, too
+            return  # the caller that waits for the reply is told, too
 
     def _rest_of(self, call: Call) -> list[AgentEvent]:
         """What came with the reply."""
@@ -294,6 +294,6 @@ class ClusterCancel:
 
 
 def _look(task: asyncio.Task[Any]) -> None:
-    """A run that nobody awaits may fail all the same: that is no error of the program."""
+    """A run that is not awaited may fail all the same: that is no error of the program."""
     if not task.cancelled():
         task.exception()

@@ -37,7 +37,7 @@ class HostStats:
     """That were sent to clients since this life of the host began."""
     recovered: int = 0
     orphans: int = 0
-    """Runs that nobody works on, and that this host has seen at its last look, and left to others."""
+    """Runs that no host works on, and that this one has seen at its last look, and left to others."""
     resident: int = 0
     """Bytes of memory."""
     idle: float = 0.0

@@ -24,7 +24,7 @@ __all__ = ["HostActors"]
 
 
 class _Keyed:
-    """An actor that a key calls, and that is stopped when nobody has asked it for a while."""
+    """An actor that a key calls, and that is stopped when it was not asked for a while."""
 
     __slots__ = ("idle", "name", "timer", "used")
 

@@ -56,7 +56,7 @@ class Play:
             self._changed.set()
 
     def drop(self) -> None:
-        """Nobody reads its events any more."""
+        """Its events are not read any more."""
         self.mode = "await"
         self._batches.clear()
         self._changed.set()

@@ -1,6 +1,6 @@
 """What clients ask of a host, each kind with what does it.
 
-Owns: which kinds there are, and that whoever asks of a host that is not the right one is told so. It must never wait: what takes time is a task of the host.
+Owns: which kinds there are, and that a client that asks the wrong host is told so. It must never wait: what takes time is a task of the host.
 """
 
 from __future__ import annotations

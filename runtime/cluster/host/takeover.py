@@ -113,7 +113,7 @@ class Takeover:
             await self._store.revoke(owner)
 
     async def recover(self, also: str = "") -> None:
-        """Go on with the unfinished runs that nobody works on, as far as they are this host's share."""
+        """Go on with the unfinished runs that no host works on, as far as they are this host's share."""
         seen: dict[str, int] = {}
         runs = await self._runner.recover(where=lambda run: self._is_mine(run, also, seen))
         self._seen = seen

@@ -43,7 +43,7 @@ def prepare() -> None:
 
 
 def check_safety(address: str) -> None:
-    """Warn, if whoever reaches the address may run code on every node."""
+    """Warn, if each process that reaches the address may run code on every node."""
     host = address.rpartition(":")[0].strip("[]") or address
     try:
         is_here = ipaddress.ip_address(host).is_loopback
@@ -52,7 +52,7 @@ def check_safety(address: str) -> None:
     guarded = os.environ.get("RAY_AUTH_MODE", "").lower() == "token" or os.environ.get("RAY_USE_TLS", "") not in ("", "0")
     if not is_here and not guarded:
         loggers.cluster.warning(
-            "The Ray cluster at %s asks nobody who they are: whoever reaches its ports runs code on every node. Keep it in a network of its own, and set "
+            "The Ray cluster at %s asks no client who it is: one that reaches its ports can run code on every node. Keep it in a network of its own, and set "
             "RAY_AUTH_MODE=token on all nodes and programs; RAY_USE_TLS=1 encrypts what they say.",
             address,
         )

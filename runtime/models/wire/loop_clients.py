@@ -149,7 +149,7 @@ def _close_soon(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: A
 class _Uninterrupted:
     """Awaits what closes a client.
 
-    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nobody, it
+    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nothing, it
     only lets the loop take a turn now and then: when it is interrupted, the rest is done at once, without those turns.
     """
 

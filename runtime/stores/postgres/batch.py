@@ -98,7 +98,7 @@ class Batch:
         return *of_operations, self.w_kinds, self.w_keys, self.w_values, self.w_afters, self.w_spans, self.w_lasts, self.w_records
 
     def written(self) -> Blobs:
-        """The keys of which somebody may want to hear."""
+        """The keys of which a watcher may want to hear."""
         return Blobs({key for kind, key in zip(self.w_kinds, self.w_keys, strict=True) if kind in {"append", "put", "remove"}})
 
     def answer(self, row: Sequence[Any]) -> None:

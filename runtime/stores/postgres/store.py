@@ -106,7 +106,7 @@ class _Database:
     def perform(self, batch: Sequence[Operation], number: int) -> None:
         connection = self._open()
         try:
-            # What reads is nobody's step: it takes part in no transaction.
+            # A read is not a step of its own: it takes part in no transaction.
             reading = [operation for operation in batch if operation.name in _READS or (operation.name == "append" and not operation.arguments[0])]
             for operation, rows in zip(reading, self._ask(connection, reading), strict=True):
                 operation.result = self._statements.result(operation, rows)
@@ -133,7 +133,7 @@ class _Database:
     def close(self) -> None:
         connection = self._connection
         if connection is not None:
-            with suppress(Exception):  # what it was is of no use to anybody any more, and is removed by prune() if it stays
+            with suppress(Exception):  # what it was is of no use any more, and is removed by prune() if it stays
                 connection.execute(self._statements.sql["end"], (self._writer,))
             self._drop()
 

@@ -41,7 +41,7 @@ local function alive(owner)
   return living[owner]
 end
 
--- For whoever watches it, if there is one. Where the user may not publish, it is looked for again and again.
+-- For the connection that watches it, if there is one. Where the user may not publish, it is looked for again and again.
 local function tell(key) redis.pcall('PUBLISH', root .. 'n:' .. key, '') end
 
 local function forget(key)
