@@ -93,8 +93,8 @@ class TargetFinder:
 
     async def status_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
         """What the client raises for such a reply."""
-        # The body is unpacked, and whole.
-        plain = [(name, value) for name, value in headers.items() if name.lower() not in _OF_THE_BODY]
+        # The body is unpacked, and whole. As bytes, since a client would write text as ASCII, and servers send what they like.
+        plain = [(name.encode(), value.encode(errors="surrogateescape")) for name, value in headers.items() if name.lower() not in _OF_THE_BODY]
         return await self._raised(lambda request: _of_client(request, "Response")(status, headers=plain, content=body, request=request))
 
     async def lost_error(self, error: TransportError) -> Exception:

@@ -109,6 +109,22 @@ def test_the_provider_may_say_itself_whether_to_try_again(run, ask, chat_at):
     run(main())
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_header_that_is_not_ascii_hides_no_error(run, ask, collect, chat_at, encoding, streaming):
+    async def script(one):
+        body = b'{"error": {"message": "too much"}}'
+        await one.raw(f"HTTP/1.1 429 X\r\nX-Region: Zürich\r\nRetry-After: 3\r\nContent-Length: {len(body)}\r\n\r\n".encode(encoding) + body)
+
+    async def main():
+        async with wire.WireServer(script) as server:
+            with pytest.raises(ModelError, match="too much") as caught:
+                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+        assert (caught.value.kind, caught.value.status, caught.value.retry_after) == ("rate_limit", 429, 3)
+
+    run(main())
+
+
 async def cut(one):
     await one.cut_off()
 
