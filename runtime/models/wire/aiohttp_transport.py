@@ -35,7 +35,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class _Handler(ResponseHandler):
-    """A connection that knows whether it was used before, and whether anything has come for the request that is on it now."""
+    """A connection that knows whether it was used before, and whether anything has come for the request that is on it now, or since it is idle."""
 
     requests = 0
     has_received = False
@@ -64,13 +64,28 @@ class _Handler(ResponseHandler):
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        self.has_received = True
+        if data:  # without, aiohttp only goes on with what has come before
+            self.has_received = True
         super().data_received(data)
+
+    def is_connected(self) -> bool:
+        """Whether it may serve a request. Not if something has come that was not asked for: that would be taken for the answer to what is asked next."""
+        return not self.has_received and super().is_connected()
 
     @property
     def was_stale(self) -> bool:
         """Whether the server may have closed it while it was idle: nothing says that the request was ever looked at."""
         return self.requests > 1 and not self.has_received
+
+
+class _Connector(aiohttp.TCPConnector):
+    """The connections, each of which knows when it is idle."""
+
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        is_idle = not (should_close or protocol.should_close)
+        super()._release(key, protocol, should_close=should_close)
+        if is_idle and isinstance(protocol, _Handler):
+            protocol.has_received = False
 
 
 class _Request(aiohttp.ClientRequest):
@@ -124,7 +139,7 @@ class AiohttpTransport:
     """A `Transport`. To be made on its loop."""
 
     def __init__(self, max_connections: int, context: ssl.SSLContext | None, proxy: str | None) -> None:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=max_connections,
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
             ssl=context if context is not None else True,

@@ -14,6 +14,7 @@ from tests.programs import openai_wire as wire
 from understudy.runtime.data.chat import MessageDelta
 from understudy.runtime.errors import ModelError
 from understudy.runtime.models import OpenAIChatModel
+from understudy.runtime.models.wire.aiohttp_transport import _Handler
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -110,6 +111,32 @@ def test_connections_that_the_server_closes_while_they_are_idle_are_not_used(run
                 await asyncio.sleep(0.02)
         assert server.connections == 3
         assert len(server.seen) == 3
+
+    run(main())
+
+
+@only_on_the_wire
+@pytest.mark.parametrize("unasked", [b"HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 4\r\n\r\nnull", b"HTTP/1.1 4"])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_what_comes_on_an_idle_connection_is_no_answer_to_what_is_asked_next(run, ask, collect, chat_at, until, unasked, streaming):
+    """As servers say goodbye with a 408, or as a broken one answers twice."""
+
+    async def main():
+        async def and_more(one):
+            await wire.echo(one)
+            await answered.wait()
+            await one.raw(unasked)
+            await asyncio.Event().wait()
+
+        async with wire.WireServer(and_more, wire.echo) as server:
+            model, answered = chat_at(server), asyncio.Event()
+            await (collect(model.stream(ask("first"))) if streaming else model.generate(ask("first")))
+            answered.set()
+            there = [one for one in gc.get_objects() if isinstance(one, _Handler) and one.transport is not None]
+            (idle,) = [one for one in there if one.transport.get_extra_info("peername")[1] == server.port]
+            await until(lambda: idle.has_received)
+            assert (await model.generate(ask("second"))).text == "second"
+        assert server.connections == 2
 
     run(main())
 
