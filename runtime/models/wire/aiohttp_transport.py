@@ -166,8 +166,13 @@ class AiohttpTransport:
             response = await self._session.request("POST", target, data=body, headers=headers, allow_redirects=False, timeout=limits)
             if response.status in _REDIRECTS and "Location" in response.headers:
                 response = await self._redirected(response, headers, body, limits)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self.is_closed() or (task is not None and task.cancelling()):
+                raise
+            raise _closed_meanwhile() from None  # whoever waits for a connection is cancelled by aiohttp, if that is closed
         except Exception as problem:
-            error = _as_transport_error(problem)
+            error = _closed_meanwhile() if self.is_closed() else _as_transport_error(problem)
             if error is None:
                 raise
             raise error from None  # what aiohttp raises may hold the headers
@@ -204,6 +209,10 @@ class AiohttpTransport:
         self._connector._close(abort_ssl=True)
         self._session.detach()
         await asyncio.sleep(0)  # in which the loop lets go of the sockets
+
+
+def _closed_meanwhile() -> TransportError:
+    return TransportError("ReadError", "The model's connections were closed, by aclose() or at the end of the loop, before the reply had come.")
 
 
 def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:

@@ -215,6 +215,28 @@ def test_no_more_connections_are_opened_than_max_connections(run, ask):
 
 
 @only_on_the_wire
+@pytest.mark.parametrize("is_used_before", [False, True])
+def test_closing_a_model_fails_the_calls_that_are_on_their_way_and_cancels_none(run, ask, is_used_before):
+    async def main():
+        async def stop_short(one):
+            await asyncio.Event().wait()
+
+        async with wire.WireServer(*[wire.echo] * is_used_before, stop_short) as server:
+            model = OpenAIChatModel("m", api_key="k", base_url=server.url, max_connections=1)
+            if is_used_before:
+                await model.generate(ask())
+            calls = [asyncio.ensure_future(model.generate(ask())) for _ in range(3)]
+            while len(server.seen) < 1 + is_used_before:
+                await asyncio.sleep(0)
+            await model.aclose()
+            for outcome in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(outcome, ModelError), repr(outcome)
+                assert (outcome.kind, outcome.retryable) == ("connection", True)
+
+    run(main())
+
+
+@only_on_the_wire
 def test_more_than_a_hundred_connections_are_opened_if_that_many_are_needed(run, ask, chat_at):
     async def main():
         async def meet(one):
