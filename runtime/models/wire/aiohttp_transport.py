@@ -7,6 +7,7 @@ quarter of a second. It follows redirects by itself, because a key in a header o
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,6 +27,7 @@ __all__ = ["AiohttpReply", "AiohttpTransport"]
 
 _KEEP_ALIVE_SECONDS: Final = 60.0
 _MOST_OF_A_HEADER: Final = 64 * 1024
+_MOST_AT_ONCE: Final = 1 << 20
 _MOST_REDIRECTS: Final = 20
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _AS_IT_WAS: Final = frozenset((307, 308))
@@ -40,6 +42,7 @@ class _Handler(ResponseHandler):
     requests = 0
     has_received = False
     _silent_until = 0.0
+    _left_to_send = 0
 
     def _reschedule_timeout(self) -> None:
         """aiohttp makes a new timer for each piece of a reply. Here one timer looks, when it is due, how long ago the last piece came."""
@@ -53,15 +56,30 @@ class _Handler(ResponseHandler):
 
     def _on_read_timeout(self) -> None:
         self._read_timeout_handle = None
+        left = 0 if self.transport is None else self.transport.get_write_buffer_size()
+        if left and left != self._left_to_send:  # the server is silent, but takes what it is sent
+            self._left_to_send = left
+            self._silent_until = self._loop.time() + (self._read_timeout or 0)
         if self._silent_until > self._loop.time():
             self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
         else:
             super()._on_read_timeout()
 
+    def resume_writing(self) -> None:
+        self._left_to_send = -1  # some was taken, although there may be as much again by now
+        super().resume_writing()
+
     def set_response_params(self, **params: Any) -> None:
         self.requests += 1
         self.has_received = False
         super().set_response_params(**params)
+        self._reschedule_timeout()  # aiohttp begins when all is sent: a server that takes nothing would be waited for without an end
+
+    def close(self) -> None:
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.abort()  # otherwise it stays open until the server has taken the rest
+        else:
+            super().close()
 
     def data_received(self, data: bytes) -> None:
         if data:  # without, aiohttp only goes on with what has come before
@@ -80,6 +98,11 @@ class _Handler(ResponseHandler):
 
 class _Connector(aiohttp.TCPConnector):
     """The connections, each of which knows when it is idle."""
+
+    async def _create_proxy_connection(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
+        """aiohttp waits without an end for a proxy that is silent when it is asked for a tunnel."""
+        async with asyncio.timeout(timeout.sock_read):
+            return await super()._create_proxy_connection(req, traces, timeout)
 
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         is_idle = not (should_close or protocol.should_close)
@@ -163,7 +186,7 @@ class AiohttpTransport:
         target = URL(url, encoded=True)
         limits = self._session.timeout if timeout is None else _timeout(timeout)
         try:
-            response = await self._session.request("POST", target, data=body, headers=headers, allow_redirects=False, timeout=limits)
+            response = await self._session.request("POST", target, data=_payload(body), headers=headers, allow_redirects=False, timeout=limits)
             if response.status in _REDIRECTS and "Location" in response.headers:
                 response = await self._redirected(response, headers, body, limits)
         except asyncio.CancelledError:
@@ -195,7 +218,7 @@ class AiohttpTransport:
                 method, data = "GET", b""
                 for name in _OF_THE_BODY:
                     left.popall(name, None)
-            response = await self._session.request(method, target, data=data or None, headers=left, allow_redirects=False, timeout=limits)
+            response = await self._session.request(method, target, data=_payload(data) if data else None, headers=left, allow_redirects=False, timeout=limits)
             if response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
         response.close()
@@ -209,6 +232,11 @@ class AiohttpTransport:
         self._connector._close(abort_ssl=True)
         self._session.detach()
         await asyncio.sleep(0)  # in which the loop lets go of the sockets
+
+
+def _payload(body: bytes) -> bytes | io.BytesIO:
+    """What aiohttp takes for a body: of one that is large, it asks that it can be read piece by piece."""
+    return body if len(body) <= _MOST_AT_ONCE else io.BytesIO(body)
 
 
 def _closed_meanwhile() -> TransportError:

@@ -45,13 +45,14 @@ def test_a_connection_that_was_closed_before_the_first_byte_is_a_failed_connecti
 @only_on_the_wire
 @pytest.mark.parametrize("leave", [hang_up, say_goodbye])
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_request_on_a_connection_that_the_server_had_closed_is_sent_once_more(run, ask, collect, chat_at, leave, streaming):
+@pytest.mark.parametrize("second", ["second", "second " * 400_000], ids=["small", "large"])
+def test_a_request_on_a_connection_that_the_server_had_closed_is_sent_once_more(run, ask, collect, chat_at, leave, streaming, second):
     async def main():
         async with wire.WireServer(wire.echo, leave, wire.echo) as server:
             model = chat_at(server)
             await model.generate(ask("first"))
-            reply = (await collect(model.stream(ask("second"))))[-1] if streaming else await model.generate(ask("second"))
-            assert reply.text == "second"
+            reply = (await collect(model.stream(ask(second))))[-1] if streaming else await model.generate(ask(second))
+            assert reply.text == second
         assert len(server.seen) == 3
         assert server.seen[1].body == server.seen[2].body
         assert server.connections == 2

@@ -1,13 +1,14 @@
 """How long a provider may be silent, on the wire and through the client alike."""
 
 import asyncio
+import gc
 import time
 
 import pytest
 
 from tests.programs import openai_wire as wire
 from understudy.runtime.errors import ModelError
-from understudy.runtime.models import ModelSettings
+from understudy.runtime.models import ModelSettings, OpenAIChatModel
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -107,5 +108,70 @@ def test_a_consumer_that_is_slow_is_no_silence_of_the_providers(run, ask, chat_a
                     await asyncio.sleep(SILENT * 1.5)
                 text += getattr(item, "content", "") if type(item).__name__ == "MessageDelta" else ""
         assert text == "word " * 20
+
+    run(main())
+
+
+class Deaf:
+    """A server that opens connections and reads nothing."""
+
+    async def __aenter__(self):
+        self.connected, self._writer = asyncio.Event(), None
+        self._server = await asyncio.start_server(self._keep, "127.0.0.1", 0, limit=1)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        return self
+
+    async def __aexit__(self, *args):
+        self._server.close()
+        if self._writer is not None:
+            self._writer.transport.abort()
+        await self._server.wait_closed()
+
+    def _keep(self, reader, writer):
+        self.reader, self._writer = reader, writer
+        self.connected.set()
+
+
+LARGE = "x" * 30_000_000
+"""More than the operating system takes for a server that does not read."""
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_provider_that_takes_no_request_times_out(run, ask, collect, chat_at, streaming):
+    async def main():
+        async with Deaf() as server:
+            model = chat_at(server, timeout=SILENT)
+            with pytest.raises(ModelError) as caught:
+                await asyncio.wait_for(collect(model.stream(ask(LARGE))) if streaming else model.generate(ask(LARGE)), 20)
+            assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
+
+    run(main())
+
+
+def test_a_call_that_is_cancelled_while_its_request_is_not_taken_hangs_up(run, ask, chat_at):
+    async def main():
+        async with Deaf() as server:
+            task = asyncio.ensure_future(chat_at(server).generate(ask(LARGE)))
+            await server.connected.wait()
+            for _ in range(20):
+                await asyncio.sleep(0)  # the request is on its way
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            there = [one for one in gc.get_objects() if isinstance(one, asyncio.Transport) and one.get_extra_info("peername") is not None]
+            ours = [one for one in there if one.get_extra_info("peername")[1] == server.port]
+            assert [one.get_write_buffer_size() for one in ours] == [0] * len(ours), "nothing waits for a server that does not read"
+
+    run(main())
+
+
+def test_a_proxy_that_is_silent_when_it_is_asked_for_a_tunnel_times_out(run, ask, monkeypatch):
+    async def main():
+        async with Deaf() as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+            with pytest.raises(ModelError) as caught:
+                await asyncio.wait_for(OpenAIChatModel("m", api_key="k", base_url="https://provider.example/v1", timeout=SILENT).generate(ask()), 20)
+            assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
 
     run(main())
