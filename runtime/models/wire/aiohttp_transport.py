@@ -11,6 +11,7 @@ import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -31,8 +32,10 @@ _MOST_AT_ONCE: Final = 1 << 20
 _MOST_REDIRECTS: Final = 20
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _AS_IT_WAS: Final = frozenset((307, 308))
-_SECRETS: Final = ("Authorization", "api-key", "Cookie", "Proxy-Authorization")
+_FOR_ALL: Final = frozenset(("accept", "content-type", "user-agent"))
+"""What another server is told, to which one redirects: in all other headers there may be a key, whatever its gateway calls it."""
 _OF_THE_BODY: Final = ("Content-Type", "Content-Length")
+_OF_AN_ADDRESS: Final = "!#$%&'()*+,/:;=?@[]~"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -206,13 +209,10 @@ class AiohttpTransport:
     ) -> aiohttp.ClientResponse:
         method, data, left = "POST", body, CIMultiDict(headers)
         for _ in range(_MOST_REDIRECTS):
-            target = response.url.join(URL(response.headers["Location"], encoded=True))
-            status = response.status
             response.close()
-            if target.scheme not in _PORTS or not target.raw_host:
-                raise TransportError("UnsupportedProtocol", f"The server redirects to {target.scheme}://{target.raw_host or ''}, which is no address for HTTP.")
+            status, target = response.status, _redirect_target(response)
             if _leaves(response.url, target):
-                for name in _SECRETS:
+                for name in [name for name in left if name.lower() not in _FOR_ALL]:
                     left.popall(name, None)
             if status not in _AS_IT_WAS and method != "GET":
                 method, data = "GET", b""
@@ -246,6 +246,19 @@ def _closed_meanwhile() -> TransportError:
 def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
     silent = SILENT_SECONDS if seconds is None else seconds
     return aiohttp.ClientTimeout(total=None, sock_read=silent, sock_connect=CONNECT_SECONDS if seconds is None else seconds, ceil_threshold=1 << 31)
+
+
+def _redirect_target(response: aiohttp.ClientResponse) -> URL:
+    """Where it sends the request. What an address cannot hold is quoted; a name and a password in it are not taken over, since the request has its own."""
+    location = response.headers["Location"]
+    try:
+        target = response.url.join(URL(quote(location, safe=_OF_AN_ADDRESS, errors="surrogateescape"), encoded=True))
+        if target.scheme in _PORTS and target.raw_host and target.port is not None:
+            return target.with_user(None)
+    except ValueError:
+        pass
+    where = location.partition("?")[0].rpartition("@")[2]
+    raise TransportError("UnsupportedProtocol", f"The server redirects to {where[:200]!r}, which is no address for HTTP.")
 
 
 def _leaves(before: URL, after: URL) -> bool:

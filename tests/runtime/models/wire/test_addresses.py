@@ -68,7 +68,37 @@ def test_redirects_without_an_end_are_a_failed_connection(run, ask, chat_at):
     run(main())
 
 
-@pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "nonsense://"])
+@pytest.mark.parametrize(("azure", "name"), [(False, "X-Api-Key"), (True, "Ocp-Apim-Subscription-Key")])
+@pytest.mark.parametrize("way", ["wire"], indirect=True)  # the client sends along what it does not know
+def test_neither_does_what_a_gateway_takes_for_a_key(run, ask, azure, name):
+    async def main():
+        async with wire.WireServer(wire.echo) as other, wire.WireServer(to(other.url, 307)) as server:
+            more = {"azure": True, "api_version": "1"} if azure else {}
+            model = OpenAIChatModel("m", api_key="k", base_url=server.url, default_headers={name: "secret-key", "User-Agent": "mine/1"}, **more)
+            assert (await model.generate(ask("hello"))).text == "hello"
+        assert server.seen[0].headers[name.lower()] == "secret-key"
+        assert "secret-key" not in str(other.seen[0].headers)
+        assert (other.seen[0].headers["content-type"], other.seen[0].headers["user-agent"]) == ("application/json", "mine/1")
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("address", "path"), [("/a b", "/a%20b"), ("/grüße?x=ü", "/gr%C3%BC%C3%9Fe?x=%C3%BC"), ("/a%20b%2Fc?x=%3D", "/a%20b%2Fc?x=%3D"), ("http://u:p@{}/x", "/x")]
+)
+def test_a_redirect_is_followed_as_it_is_meant(run, ask, chat_at, address, path):
+    async def main():
+        async def move(one):
+            await one.answer(b"moved", 307, "text/plain", location=address.format(f"127.0.0.1:{server.port}"))
+
+        async with wire.WireServer(move, wire.echo) as server:
+            assert (await chat_at(server).generate(ask("hello"))).text == "hello"
+        assert server.seen[1].path == path
+
+    run(main())
+
+
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "nonsense://", "http://[::1", "http://127.0.0.1:port/", "mailto:x"])
 def test_a_redirect_to_what_is_no_http_is_an_error(run, ask, chat_at, address):
     async def main():
         async with wire.WireServer(to(address, 307)) as server:
