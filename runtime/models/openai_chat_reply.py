@@ -10,6 +10,7 @@ from typing import Any
 
 from ..data.chat import Message, MessageDelta, ToolCallDelta, Usage
 from ..errors import ModelError
+from .openai_errors import event_error
 from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
 
 __all__ = ["ReplyInPieces", "checked", "pick", "whole_reply"]
@@ -29,6 +30,9 @@ def whole_reply(completion: object, taken: Iterable[str], who: object) -> Messag
         raise ModelError(msg, kind="malformed", retryable=True)
     usage = _usage(pick(completion, "usage"), Usage(requests=1))
     choices = pick(completion, "choices") or ()
+    error = pick(completion, "error")
+    if error and not choices and isinstance(error, Mapping | str):  # with status 200: gateways send so what their provider has failed with
+        raise event_error(error, who)
     choice = choices[0] if choices else None
     said = pick(choice, "message")
     calls = [call for call in pick(said, "tool_calls") or () if pick(call, "function") is not None]

@@ -125,6 +125,20 @@ def test_a_header_that_is_not_ascii_hides_no_error(run, ask, collect, chat_at, e
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("error", "kind", "retryable"),
+    [({"message": "it is down", "code": 502}, "server", True), ({"message": "it is down", "code": 429}, "rate_limit", True), ("it is down", "other", False)],
+)
+def test_a_reply_that_came_through_and_tells_of_an_error_is_that_error(run, ask, chat_at, error, kind, retryable):
+    async def main():
+        async with wire.WireServer(lambda one: one.answer({"error": error})) as server:
+            with pytest.raises(ModelError, match="it is down") as caught:
+                await chat_at(server).generate(ask())
+        assert (caught.value.kind, caught.value.retryable) == (kind, retryable)
+
+    run(main())
+
+
 async def cut(one):
     await one.cut_off()
 
