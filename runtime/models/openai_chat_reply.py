@@ -6,14 +6,17 @@ Owns: the reading of what providers send, which differs in many ways: whatever i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ..data.chat import Message, MessageDelta, ToolCallDelta, Usage
 from ..errors import ModelError
 from .openai_errors import event_error
 from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
 
-__all__ = ["ReplyInPieces", "checked", "pick", "whole_reply"]
+__all__ = ["WRONG_SHAPE", "ReplyInPieces", "checked", "pick", "unreadable", "whole_reply"]
+
+WRONG_SHAPE: Final = (TypeError, KeyError, AttributeError)
+"""What the reading raises where a provider sends a number for a text, or an object for a list."""
 
 
 def pick(thing: object, name: str) -> Any:
@@ -25,6 +28,19 @@ def pick(thing: object, name: str) -> Any:
 
 def whole_reply(completion: object, taken: Iterable[str], who: object) -> Message:
     """The message of a completion. `taken` are the ids of the tool calls that came before."""
+    try:
+        return _whole_reply(completion, taken, who)
+    except WRONG_SHAPE as problem:
+        raise unreadable(problem, who) from problem
+
+
+def unreadable(problem: Exception, who: object) -> ModelError:
+    """The error of a reply that is JSON, but not in the form that the API has."""
+    msg = f"{who}: the provider's answer is not in the form of this API: {type(problem).__name__}: {problem}. Check the base_url."
+    return ModelError(msg, kind="malformed", retryable=True)
+
+
+def _whole_reply(completion: object, taken: Iterable[str], who: object) -> Message:
     if completion is None or isinstance(completion, str):
         msg = f"{who}: the provider's answer is not a chat completion, but {str(completion)[:200]!r}. Check the base_url."
         raise ModelError(msg, kind="malformed", retryable=True)
@@ -42,7 +58,7 @@ def whole_reply(completion: object, taken: Iterable[str], who: object) -> Messag
         with_unique_ids([(pick(call, "id") or "", *_function(call)) for call in calls], taken),
         reasoning=_reasoning(said) or None,
         usage=usage,
-        refusal=pick(said, "refusal") or None,
+        refusal=_text(pick(said, "refusal")) or None,
         finish_reason=pick(choice, "finish_reason"),
     )
     return checked(message, who)
@@ -68,6 +84,12 @@ class ReplyInPieces:
         if text:
             self._content.append(text)
             return MessageDelta(text)
+        try:
+            return self._add(chunk)
+        except WRONG_SHAPE as problem:
+            raise unreadable(problem, self._who) from problem
+
+    def _add(self, chunk: object) -> MessageDelta | None:
         self._usage = _usage(pick(chunk, "usage"), self._usage)
         choices = pick(chunk, "choices") or ()
         if not choices:
@@ -78,7 +100,7 @@ class ReplyInPieces:
         content, reasoning = _text(pick(delta, "content")), _reasoning(delta)
         self._content.append(content)
         self._reasoning.append(reasoning)
-        self._refusal.append(pick(delta, "refusal") or "")
+        self._refusal.append(_text(pick(delta, "refusal")))
         pieces = tuple(self._piece(call) for call in pick(delta, "tool_calls") or ())
         return MessageDelta(content, reasoning, pieces) if content or reasoning or pieces else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from ..data.chat import Message, MessageDelta
 from ..errors import ModelError
-from .openai_chat_reply import pick
+from .openai_chat_reply import WRONG_SHAPE, pick, unreadable
 from .openai_errors import event_error, model_errors
 from .openai_events import read
 from .openai_model import OpenAIModel
@@ -63,7 +63,7 @@ class OpenAIResponsesModel(OpenAIModel):
                         last = pick(event, "response")
                     elif kind == "error":
                         raise event_error(event, self)
-                    elif (delta := _delta(kind, event, pieces)) is not None:
+                    elif (delta := _delta(kind, event, pieces, self)) is not None:
                         yield delta
         if last is None:
             msg = f"{self!r}: the stream was cut off before the reply was complete."
@@ -95,9 +95,16 @@ class OpenAIResponsesModel(OpenAIModel):
         return Rest(arguments, settings.timeout, items="input")
 
 
-def _delta(kind: str, event: object, pieces: ToolCallMerger) -> MessageDelta | None:
+def _delta(kind: str, event: object, pieces: ToolCallMerger, who: object) -> MessageDelta | None:
     if kind == _TEXT:
         return MessageDelta(pick(event, "delta") or "")
+    try:
+        return _other_delta(kind, event, pieces)
+    except WRONG_SHAPE as problem:
+        raise unreadable(problem, who) from problem
+
+
+def _other_delta(kind: str, event: object, pieces: ToolCallMerger) -> MessageDelta | None:
     if kind in _REASONING:
         return MessageDelta(reasoning=pick(event, "delta") or "")
     index = pick(event, "output_index")

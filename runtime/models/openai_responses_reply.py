@@ -10,7 +10,7 @@ from typing import Final
 
 from ..data.chat import Message, ToolCall, Usage
 from ..errors import ModelError
-from .openai_chat_reply import checked, pick
+from .openai_chat_reply import WRONG_SHAPE, checked, pick, unreadable
 from .openai_errors import event_error
 from .tool_call_deltas import arguments_text, with_unique_ids
 
@@ -21,6 +21,13 @@ _REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_fil
 
 def response_message(response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...] = ()) -> Message:
     """The message of a response. The tool calls that a stream has `shown` keep the ids that they were shown under."""
+    try:
+        return _response_message(response, taken, who, shown)
+    except WRONG_SHAPE as problem:
+        raise unreadable(problem, who) from problem
+
+
+def _response_message(response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...]) -> Message:
     if response is None or isinstance(response, str):
         msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."
         raise ModelError(msg, kind="malformed", retryable=True)

@@ -19,4 +19,13 @@ def decode(data: bytes) -> Any:
         return from_json(data)
     except ValueError:
         # It takes half a surrogate pair, or a number of a thousand digits, for an error, and says less about what is one.
+        return _slowly(data)
+
+
+def _slowly(data: bytes) -> Any:
+    try:
         return json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except (ValueError, RecursionError) as problem:  # lists in lists in lists; a number of many thousand digits
+        raise json.JSONDecodeError(str(problem), "", 0) from None

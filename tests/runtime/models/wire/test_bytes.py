@@ -178,6 +178,59 @@ def test_an_event_that_is_no_json_is_malformed(run, ask, collect, chat_at, data)
     run(main())
 
 
+WRONG = [
+    b'{"choices":5}',
+    b'{"choices":{"a":1}}',
+    b'{"choices":[{"%s":{"content":5}}]}',
+    b'{"choices":[{"%s":{"content":[{"text":5}]}}]}',
+    b'{"choices":[{"%s":{"refusal":5}}]}',
+    b'{"choices":[{"%s":{"tool_calls":5}}]}',
+    b'{"choices":[{"%s":{"tool_calls":[{"index":0,"id":[5],"function":{"name":"f","arguments":"{}"}}]}}]}',
+]
+
+
+@pytest.mark.parametrize("data", WRONG)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_json_of_a_wrong_form_is_malformed(run, ask, collect, chat_at, data, streaming):
+    data = data.replace(b"%s", b"delta" if streaming else b"message")
+
+    async def main():
+        async with wire.WireServer(in_pieces(b"data: " + data + b"\n\ndata: [DONE]\n\n", 1 << 20) if streaming else lambda one: one.answer(data)) as server:
+            with pytest.raises(ModelError, match=r"OpenAIChatModel.*not in the form of this API.*base_url") as caught:
+                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+        assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("output", [5, [{"type": "message", "content": 5}], [{"type": "message", "content": [{"text": 5}]}]])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_response_of_a_wrong_form_is_malformed(run, ask, collect, responses_at, output, streaming):
+    whole = {**wire.response(), "output": output}
+
+    async def main():
+        script = (lambda one: one.events({"type": "response.completed", "response": whole})) if streaming else lambda one: one.answer(whole)
+        async with wire.WireServer(script) as server:
+            with pytest.raises(ModelError, match="not in the form of this API") as caught:
+                await (collect(responses_at(server).stream(ask())) if streaming else responses_at(server).generate(ask()))
+        assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["wire"], indirect=True)
+@pytest.mark.parametrize("data", [b"[" * 100_000, b"9" * 10_000])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_json_that_no_decoder_reads_is_malformed(run, ask, collect, chat_at, data, streaming):
+    async def main():
+        async with wire.WireServer(in_pieces(b"data: " + data + b"\n\n", 1 << 20) if streaming else lambda one: one.answer(data)) as server:
+            with pytest.raises(ModelError, match="cannot be read") as caught:
+                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+        assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
+
+    run(main())
+
+
 def test_half_a_surrogate_pair_in_an_event_is_read_as_json_reads_it(run, ask, collect, chat_at):
     async def main():
         data = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n' + wire.event(wire.chunk("stop")) + b"data: [DONE]\n\n"
