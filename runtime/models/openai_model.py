@@ -163,7 +163,7 @@ class OpenAIModel:
             from .wire.opening import WireMaker  # noqa: PLC0415
 
             options.check(who)
-            if not is_wired or not is_supported(environment_proxy(options.address)):
+            if not is_supported(environment_proxy(options.address)) or not is_wired:
                 # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
                 return options.client(openai.DefaultAsyncHttpxClient())
             if not makers:

@@ -12,16 +12,19 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from .protocol import TransportError
+
 __all__ = ["default_max_connections", "environment_proxy", "is_supported", "tls_context"]
 
 _PORTS: Final = {"http": 80, "https": 443}
+_PROXIES: Final = frozenset(("http", "https", "socks5", "socks5h"))
 _SHARE_OF_FILES: Final = 0.75
 _MOST_CONNECTIONS: Final = 10_000
 _FEWEST_CONNECTIONS: Final = 100
 
 
 def environment_proxy(url: str) -> str | None:
-    """The proxy that the environment names for that address."""
+    """The proxy that the environment names for that address. Raises `TransportError`, if that is none: the libraries would show the password in it."""
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
@@ -29,7 +32,19 @@ def environment_proxy(url: str) -> str | None:
         return None
     if proxy_bypass(parts.hostname) or proxy_bypass(f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, 0)}"):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not _is_address(proxy):
+        msg = "The proxy that the environment names is no address: write HTTP_PROXY, HTTPS_PROXY and ALL_PROXY as http://HOST:PORT."
+        raise TransportError("ProxyError", msg)
+    return proxy
+
+
+def _is_address(proxy: str) -> bool:
+    try:
+        parts = urlsplit(proxy)
+        return parts.scheme in _PROXIES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
 
 
 def is_supported(proxy: str | None) -> bool:

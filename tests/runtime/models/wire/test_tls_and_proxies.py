@@ -187,6 +187,27 @@ def test_a_proxy_that_is_down_is_a_failed_connection(run, ask, monkeypatch):
         run(main())
 
 
+@pytest.mark.parametrize(
+    "proxy", ["http://user:secret@127.0.0.1:port", "http://user:secret@127.0.0.1:99999", "http://user:secret@[::1", "nonsense://user:secret@x"]
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(run, ask, collect, monkeypatch, proxy, scheme):
+    monkeypatch.setenv(f"{scheme}_proxy", proxy)
+
+    async def main():
+        model = OpenAIChatModel("m", api_key="k", base_url=f"{scheme}://provider.example/v1")
+        for call in (lambda: model.generate(ask()), lambda: collect(model.stream(ask()))):
+            with pytest.raises(ModelError, match=r"OpenAIChatModel.*The proxy that the environment names is no address.*HTTP_PROXY") as caught:
+                await call()
+            assert caught.value.kind == "connection"
+            error = caught.value
+            while error is not None:
+                assert "secret" not in str(error) + repr(error)
+                error = error.__cause__
+
+    run(main())
+
+
 def test_a_socks_proxy_is_the_clients(run, ask, monkeypatch):
     """It says what it needs for that; the wire must not go past it."""
     monkeypatch.setenv("HTTP_PROXY", "socks5://127.0.0.1:9")
