@@ -175,10 +175,15 @@ class OpenAIModel:
 
 def _check_address(name: str, base_url: str | None) -> None:
     try:
-        urlsplit(base_url or "")
+        parts = urlsplit(base_url or "")
     except ValueError as problem:
         msg = f"{name}: base_url= is no address: {problem}. Give one such as 'https://api.openai.com/v1'."
         raise UsageError(msg) from None  # what it says is not shown: it may have a password in it
+    try:
+        _ = parts.port
+    except ValueError:
+        msg = f"{name}: base_url= is no address: its port is no number up to 65535. Give one such as 'https://api.openai.com/v1'."
+        raise UsageError(msg) from None
 
 
 def _check_own_headers(name: str, headers: Mapping[str, str] | None) -> None:

@@ -253,7 +253,7 @@ def _redirect_target(response: aiohttp.ClientResponse) -> URL:
     location = response.headers["Location"]
     try:
         target = response.url.join(URL(quote(location, safe=_OF_AN_ADDRESS, errors="surrogateescape"), encoded=True))
-        if target.scheme in _PORTS and target.raw_host and target.port is not None:
+        if target.scheme in _PORTS and (target.raw_host or "").encode("idna") and target.port is not None:
             return target.with_user(None)
     except ValueError:
         pass

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from .protocol import TransportError
 
@@ -134,7 +134,16 @@ def check_url(url: str) -> None:
     """Raise, if that is no address for HTTP."""
     parts = urlsplit(url)
     if parts.scheme in _SCHEMES and parts.hostname:
+        _check_host_and_port(parts)
         return
     if parts.scheme and parts.hostname:
         raise TransportError("UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'.")
     raise TransportError("UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol.")
+
+
+def _check_host_and_port(parts: SplitResult) -> None:
+    try:
+        _ = (parts.hostname or "").encode("idna"), parts.port
+    except ValueError:  # so it would be raised by the loop, when it connects
+        msg = "The host in the address is no name that can be looked up, or its port is no number up to 65535. Check the base_url."
+        raise TransportError("UnsupportedProtocol", msg) from None

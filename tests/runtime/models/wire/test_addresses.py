@@ -98,7 +98,7 @@ def test_a_redirect_is_followed_as_it_is_meant(run, ask, chat_at, address, path)
     run(main())
 
 
-@pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "nonsense://", "http://[::1", "http://127.0.0.1:port/", "mailto:x"])
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "nonsense://", "http://[::1", "http://127.0.0.1:port/", "http://.../", "mailto:x"])
 def test_a_redirect_to_what_is_no_http_is_an_error(run, ask, chat_at, address):
     async def main():
         async with wire.WireServer(to(address, 307)) as server:
@@ -126,6 +126,21 @@ def test_a_base_url_that_is_none_says_what_is_wrong_with_it(run, ask, collect, a
                 await call()
             assert caught.value.kind == "connection"
             assert "secret-key" not in str(caught.value)
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["wire"], indirect=True)
+@pytest.mark.parametrize("address", ["http://.../v1", f"http://{'a' * 70}.invalid/v1", "http://127.0.0.1:99999/v1"])
+def test_an_address_of_the_environment_that_cannot_be_looked_up_says_so(run, ask, collect, monkeypatch, address):
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+    async def main():
+        model = OpenAIChatModel("m", api_key="secret-key")
+        for call in (lambda: model.generate(ask()), lambda: collect(model.stream(ask()))):
+            with pytest.raises(ModelError, match=r"Check the base_url") as caught:
+                await call()
+            assert caught.value.kind == "connection"
 
     run(main())
 

@@ -153,6 +153,8 @@ def test_a_name_and_a_password_in_the_address_are_sent_as_such(run, ask):
     ("given", "says"),
     [
         ({"base_url": "http://[::1/v1"}, "base_url= is no address: Invalid IPv6 URL"),
+        ({"base_url": "http://127.0.0.1:99999/v1"}, "base_url= is no address: its port is no number up to 65535"),
+        ({"base_url": "http://127.0.0.1:abc/v1"}, "base_url= is no address: its port is no number up to 65535"),
         ({"max_connections": 0}, "max_connections=0: give a positive number"),
         ({"max_reply_bytes": -1}, "max_reply_bytes=-1"),
         ({"default_headers": {"X-A": "a\nb"}}, "'X-A' has a line break"),
