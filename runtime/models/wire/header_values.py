@@ -5,6 +5,7 @@ Owns: the check, and words for what is wrong that show nothing of the value: it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,18 +15,25 @@ __all__ = ["check_headers", "check_value"]
 
 _FIRST: Final = " "
 _LAST: Final = "~"
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEYS: Final = frozenset(("authorization", "api-key"))
 
 
 def check_headers(who: str, headers: Mapping[str, str]) -> None:
     """Raise, if there is anything in them that cannot be sent."""
     for name, value in headers.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            msg = f"{who}: {name!r} is no name of a header. Check default_headers=."
+            raise ModelError(msg, kind="bad_request")
         is_key = name.lower() in _KEYS
         check_value(who, "the key" if is_key else f"the header {name!r}", value, is_key=is_key)
 
 
 def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
     """Raise, if a header cannot hold that: the `openai` client sends nothing but printable ASCII."""
+    if not isinstance(value, str):
+        msg = f"{who}: {what} is a value of type {type(value).__name__}: give text. {'Check the key.' if is_key else 'Check default_headers=.'}"
+        raise ModelError(msg, kind="auth" if is_key else "bad_request")
     wrong = next((char for char in value if not _FIRST <= char <= _LAST and char != "\t"), None)
     if wrong is None and value == value.strip():
         return

@@ -158,6 +158,11 @@ def test_a_name_and_a_password_in_the_address_are_sent_as_such(run, ask):
         ({"max_connections": 0}, "max_connections=0: give a positive number"),
         ({"max_reply_bytes": -1}, "max_reply_bytes=-1"),
         ({"default_headers": {"X-A": "a\nb"}}, "'X-A' has a line break"),
+        ({"default_headers": {"X A": "b"}}, "'X A' is no name of a header"),
+        ({"default_headers": {"": "b"}}, "'' is no name of a header"),
+        ({"default_headers": {"X\nA": "b"}}, "is no name of a header"),
+        ({"default_headers": {"ü": "b"}}, "'ü' is no name of a header"),
+        ({"default_headers": {"X-A": 5}}, "'X-A' is a value of type int: give text"),
         ({"client": object(), "api_key": None, "default_query": {"a": "b"}, "max_connections": 3}, "leave out default_query=, max_connections="),
     ],
 )
