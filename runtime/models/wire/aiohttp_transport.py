@@ -10,6 +10,7 @@ import asyncio
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -28,6 +29,8 @@ __all__ = ["AiohttpReply", "AiohttpTransport"]
 
 _KEEP_ALIVE_SECONDS: Final = 60.0
 _MOST_OF_A_HEADER: Final = 64 * 1024
+_NEVER: Final = 1 << 31
+_AT_ONCE: Final = 1e-9
 _MOST_AT_ONCE: Final = 1 << 20
 _MOST_REDIRECTS: Final = 20
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
@@ -244,8 +247,10 @@ def _closed_meanwhile() -> TransportError:
 
 
 def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
-    silent = SILENT_SECONDS if seconds is None else seconds
-    return aiohttp.ClientTimeout(total=None, sock_read=silent, sock_connect=CONNECT_SECONDS if seconds is None else seconds, ceil_threshold=1 << 31)
+    if seconds == inf:
+        return aiohttp.ClientTimeout(total=None, ceil_threshold=_NEVER)
+    silent = SILENT_SECONDS if seconds is None else seconds if seconds > 0 else _AT_ONCE  # aiohttp takes 0 for no limit at all
+    return aiohttp.ClientTimeout(total=None, sock_read=silent, sock_connect=CONNECT_SECONDS if seconds is None else silent, ceil_threshold=_NEVER)
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> URL:

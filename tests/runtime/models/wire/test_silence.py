@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 import time
 
 import pytest
@@ -56,6 +57,27 @@ def test_a_timeout_of_the_request_goes_before_that_of_the_model(run, ask, chat_a
             with pytest.raises(ModelError) as caught:
                 await chat_at(server, timeout=600).generate(ask(settings=ModelSettings(timeout=SILENT)))
             assert caught.value.kind == "timeout"
+
+    run(main())
+
+
+def test_a_timeout_of_nothing_is_over_at_once(run, ask):
+    async def main():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            model = OpenAIChatModel("m", api_key="k", base_url=f"http://127.0.0.1:{server.getsockname()[1]}/v1", timeout=0)
+            with pytest.raises(ModelError) as caught:
+                await asyncio.wait_for(model.generate(ask()), 20)
+            assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
+
+    run(main())
+
+
+def test_a_timeout_without_an_end_is_none(run, ask, collect, chat_at):
+    async def main():
+        async with wire.WireServer(wire.echo) as server:
+            model = chat_at(server, timeout=float("inf"))
+            assert (await model.generate(ask("x"))).text == "x"
+            assert (await collect(model.stream(ask("y"))))[-1].text == "y"
 
     run(main())
 
