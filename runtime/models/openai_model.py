@@ -138,6 +138,9 @@ class OpenAIModel:
         if not self._api_key and not any(os.environ.get(key) for key in keys):
             msg = f"{name}: no key: pass api_key= or set {keys[0]}. A key in a .env file is read by model_from_env()."
             raise UsageError(msg)
+        if self._api_key == "":  # not silently another one: that would be sent to whoever this one is for
+            msg = f"{name}: api_key= is empty: pass the key, or leave api_key= out, and the one in {keys[0]} is used."
+            raise UsageError(msg)
         if not self._azure:
             return
         if not self._base_url and not os.environ.get("AZURE_OPENAI_ENDPOINT"):

@@ -171,6 +171,14 @@ def test_what_cannot_be_is_refused_when_the_model_is_made(given, says):
         OpenAIChatModel("m", **{"api_key": "k", **given})
 
 
+@pytest.mark.parametrize("more", [{}, {"azure": True, "base_url": "https://x.example", "api_version": "1"}])
+def test_an_empty_key_is_refused_also_where_the_environment_has_one(monkeypatch, more):
+    for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "another")
+    with pytest.raises(UsageError, match="api_key= is empty: pass the key, or leave api_key= out"):
+        OpenAIChatModel("m", api_key="", **more)
+
+
 @BOTH
 def test_no_text_error_or_log_shows_the_key(run, ask, caplog, kind):
     caplog.set_level(logging.DEBUG)
