@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...errors import ModelError
 from ..openai_errors import model_errors
 from .events import DONE, check_head, decoded
-from .header_values import check_headers
+from .header_values import check_headers, without_keys
 from .protocol import Transport, TransportError, TransportReply
 from .sse import EventDecoder
 from .target import Target, TargetFinder, check_url
@@ -143,10 +143,10 @@ class WireClient:
         except TransportError as error:
             raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
         if not _OK <= reply.status < _NO_LONGER_OK:
-            raise await self._refused(reply)
+            raise await self._refused(reply, target)
         return reply
 
-    async def _refused(self, reply: TransportReply) -> Exception:
+    async def _refused(self, reply: TransportReply, target: Target) -> Exception:
         """What such a reply means."""
         try:
             data = await self._read(reply, _MOST_OF_AN_ERROR)
@@ -154,7 +154,7 @@ class WireClient:
             data = b""  # the status says enough
         finally:
             reply.drop()
-        return await self._finder.status_error(reply.status, reply.headers, data)
+        return await self._finder.status_error(reply.status, reply.headers, without_keys(data, target.headers))
 
     async def _find(self) -> Target:
         try:

@@ -11,12 +11,14 @@ from typing import Final
 
 from ...errors import ModelError
 
-__all__ = ["check_headers", "check_value"]
+__all__ = ["check_headers", "check_value", "without_keys"]
 
 _FIRST: Final = " "
 _LAST: Final = "~"
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEYS: Final = frozenset(("authorization", "api-key"))
+_SHORTEST_KEY: Final = 8
+"""What is shorter is none, but what is written where a server asks for no key; and it may be a part of any word."""
 
 
 def check_headers(who: str, headers: Mapping[str, str]) -> None:
@@ -41,3 +43,12 @@ def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
     advice = "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need .strip()." if is_key else "Check default_headers=."
     msg = f"{who}: {what} has {has}, which no header can hold. {advice}"
     raise ModelError(msg, kind="auth" if is_key else "bad_request")
+
+
+def without_keys(data: bytes, headers: Mapping[str, str]) -> bytes:
+    """What a server has said, without the key that it was sent: some repeat it when they refuse it."""
+    for name, value in headers.items():
+        key = value.rpartition(" ")[2]
+        if name.lower() in _KEYS and len(key) >= _SHORTEST_KEY:
+            data = data.replace(key.encode(), b"***")
+    return data

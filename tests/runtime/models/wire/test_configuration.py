@@ -199,6 +199,32 @@ def test_no_text_error_or_log_shows_the_key(run, ask, caplog, kind):
     run(main())
 
 
+@pytest.mark.parametrize("way", ["wire"], indirect=True)  # through a client, the error is that client's own
+@pytest.mark.parametrize("how", ["key", "function", "azure"])
+def test_a_provider_that_repeats_the_key_does_not_bring_it_into_the_error(run, ask, collect, how):
+    async def refuse(one):
+        sent = one.seen.headers.get("api-key") or one.seen.headers["authorization"].removeprefix("Bearer ")
+        assert sent == "secret-key"
+        await one.answer({"error": {"message": f"Received={sent}, expected to start with 'sk-'"}}, 401)
+
+    async def key():
+        return "secret-key"
+
+    async def main():
+        async with wire.WireServer(refuse) as server:
+            more = {"azure": True, "api_version": "1"} if how == "azure" else {}
+            model = OpenAIChatModel("m", api_key=key if how == "function" else "secret-key", base_url=server.url, **more)
+            for call in (lambda: model.generate(ask()), lambda: collect(model.stream(ask()))):
+                with pytest.raises(ModelError, match=r"Received=\*\*\*, expected") as caught:
+                    await call()
+                error = caught.value
+                while error is not None:
+                    assert "secret-key" not in str(error) + repr(error)
+                    error = error.__cause__
+
+    run(main())
+
+
 def test_the_cause_of_an_error_is_the_clients_own(run, ask, chat_at):
     async def main():
         async with wire.WireServer(wire.failing(429, {"message": "slow down", "code": "rate_limit_exceeded"}, retry_after="3", x_request_id="r-7")) as server:
