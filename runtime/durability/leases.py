@@ -124,7 +124,12 @@ class SystemLeases:
         """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, that is done later."""
         if not lease.is_returning:
             lease.is_returning = True
-            await self.release(lease)
+            try:
+                await self.release(lease)
+            except asyncio.CancelledError:  # those who come next must not wait for ever
+                lease.is_returning = False
+                self.abandon(lease)
+                raise
 
     def abandon(self, lease: Lease) -> None:
         """Give a lease back without waiting for that."""
@@ -155,12 +160,7 @@ class SystemLeases:
         if owner.by_key.get(key) is not lease:
             return
         if lease.state is LeaseState.HELD and not self.is_wanted_here(lease):
-            try:
-                await lease.leave()
-            except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
-                if lease.state is LeaseState.HELD:
-                    loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
-                    owner.owed[key] = Debt(lease.claim)
+            await owner.give_back(lease)
         if lease.state is LeaseState.HELD:
             lease.state = LeaseState.RETURNED
         self._remove(lease)

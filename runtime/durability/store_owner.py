@@ -154,6 +154,15 @@ class StoreOwner:
         for lease in list(self.by_key.values()):
             lease.lose()
 
+    async def give_back(self, lease: Lease) -> None:
+        """Give a lease back to the store. If that cannot be done now, it is owed."""
+        try:
+            await lease.leave()
+        except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
+            if lease.is_held:
+                loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
+                self.owed[lease.key] = Debt(lease.claim)
+
     async def pay_all(self) -> None:
         for key in list(self.owed):
             await self.pay(key)
