@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.doubles.held_stores import HeldStore, echoing, soon, turns
+from tests.doubles.held_stores import Echo, HeldStore, echoing, soon, turns
 from understudy.runtime import ActorSystem, Runner
 
 WHEN = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
@@ -45,5 +45,40 @@ def test_a_run_begins_after_a_forgetting_that_was_cancelled_while_it_gave_the_ru
             assert (await soon(runner.query("now", run_id="named"))).final_output == "1 now"
             await turns()
             assert store.leases() == []
+
+    run(main())
+
+
+def test_runs_are_recovered_while_what_a_cancelled_run_had_begun_with_is_taken_back(run):
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(echoing(), system=system, store=store, durability="step")
+            gate = store.hold("claim", "open:", after=True)
+            begun = runner.query("go")
+            await soon(gate.reached.wait())
+            begun.cancel()
+            assert (await soon(begun)).status == "cancelled"
+            gate.open()
+            assert await soon(asyncio.gather(*(runner.recover() for _ in range(3)))) == [[], [], []]
+            await turns()
+            assert (store.open_keys(), store.leases()) == ([], [])
+
+    run(main())
+
+
+def test_a_run_that_a_cancelled_recover_had_taken_is_found_by_one_of_the_next(run):
+    async def main():
+        store, model = HeldStore(), Echo()
+        async with ActorSystem() as system:
+            left = Runner(echoing(model), system=system, store=store, durability="step").query("wait")
+            await soon(model.asked.wait())
+        model.gate.set()
+        async with ActorSystem() as system:
+            runner = Runner(echoing(model), system=system, store=store, durability="step")
+            await cancelled_at(store.hold("claim", "open:", after=True), runner.recover())
+            found = await soon(asyncio.gather(*(runner.recover() for _ in range(3))))
+            (again,) = (one for some in found for one in some)
+            assert (again.id, (await soon(again)).status) == (left.id, "completed")
 
     run(main())
