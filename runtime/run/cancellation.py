@@ -30,7 +30,11 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if request.lost:
         record.ownership = Ownership.LOST
     record.unblock()  # an agent that waits for room would come to nothing else
-    begins_first = request.begins_first and record.phase < RunPhase.PLAYING
+    goes_on = record.goes_on and record.phase < RunPhase.PLAYING and not request.lost and not request.unfinished
+    if goes_on and (record.ends_first is None or request.mode == "immediate"):
+        record.ends_first = request
+        return
+    begins_first = goes_on or (request.begins_first and record.phase < RunPhase.PLAYING)
     if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
         record.cancel_requested = True
     if supervisor is None:

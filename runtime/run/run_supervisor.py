@@ -161,8 +161,7 @@ class RunSupervisor(Casting):
     async def _open(self) -> None:
         """Find out from where the run starts, and let it begin."""
         opening, record = self._opening, self._record
-        assert opening is not None
-        if record.phase is not RunPhase.OPENING or record.cancel_requested:
+        if opening is None or record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
             followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
@@ -177,6 +176,8 @@ class RunSupervisor(Casting):
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
             await self._log.give_back()
+        if record.ends_first is not None and record.has_begun and record.phase < _ENDING:  # before the agents have had a turn of the loop
+            await self._carry_out(self._cancel(record.ends_first))
 
     def _enter(self) -> None:
         self._log.enter(self._cell.system)
@@ -261,9 +262,7 @@ class RunSupervisor(Casting):
     def _look(self) -> Effects:
         """If the run is to end at a safe point, and all its agents are at one: end it. If it has ended, leave."""
         if self._pending_stop is not None and self._record.phase < _ENDING:
-            if self.is_at_safe_point:
-                return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
-            return NOTHING
+            return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished) if self.is_at_safe_point else NOTHING
         return self._look_over()
 
     def _look_over(self) -> Effects:

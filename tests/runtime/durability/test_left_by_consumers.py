@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+from tests.doubles.held_stores import HeldStore, soon
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
 from understudy.runtime.testing import ManualClock
@@ -240,5 +241,66 @@ def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_pro
         assert await store.keys() == []
         async with ActorSystem() as system:
             assert await Runner(agent(asked, go), store=store, durability="step", system=system).recover() == []
+
+    run(main())
+
+
+BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+
+
+async def cancelled_while_it_is_written(run, gate):
+    """Cancel a run when the store was asked to write that it goes on; then the store goes on."""
+    await soon(gate.reached.wait())
+    run.cancel()
+    gate.open()
+    result = await soon(run)
+    assert result.status == "cancelled"
+
+
+@BEFORE_OR_AFTER
+@pytest.mark.parametrize(("durability", "keep"), [("step", "unfinished"), ("step", None), ("interrupt", "all")])
+def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_continued_by_no_process(run, durability, keep, after):
+    paid = []
+
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        paid.append("once")
+        return "seen"
+
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            waiting = runner.query("go")
+            assert (await soon(waiting)).status == "interrupted"
+            gate = store.hold("put", ":open:", after=after)
+            again = runner.resume(waiting.checkpoint_id, data=True)
+            await cancelled_while_it_is_written(again, gate)
+            assert (paid, [info.status for info in await runner.runs()], store.open_keys()) == ([], ["cancelled"], [])
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            assert await soon(runner.recover()) == []
+            assert (await soon(runner.resume(waiting.checkpoint_id))).final_output == "done"
+            assert paid == ["once"]
+
+    run(main())
+
+
+@BEFORE_OR_AFTER
+def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_on_is_recovered_no_more(run, after):
+    async def main():
+        asked, go, store = asyncio.Event(), asyncio.Event(), HeldStore()
+        async with ActorSystem() as system:
+            left = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            await soon(asked.wait())
+        go.set()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=store, durability="step", system=system)
+            gate = store.hold("append", "journal:", after=after)
+            (again,) = await soon(runner.recover())
+            await cancelled_while_it_is_written(again, gate)
+            assert await soon(runner.recover()) == []
+            assert (await soon(runner.resume(left.id))).final_output == "done"
 
     run(main())
