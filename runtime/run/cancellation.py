@@ -19,10 +19,12 @@ from .phase import Ownership, RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ..actor.cell import Cell
     from ..agent.invocation import Assignment, Invocation
 
-__all__ = ["PendingStop", "request_stop", "stop_run_of", "stopped_at"]
+__all__ = ["PendingStop", "end_if_wanted", "request_stop", "stop_run_of", "stopped_at"]
 
 
 def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun) -> None:
@@ -30,6 +32,8 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if request.lost:
         record.ownership = Ownership.LOST
     record.unblock()  # an agent that waits for room would come to nothing else
+    if not request.lost and not request.unfinished:
+        record.end_wanted = True
     goes_on = record.goes_on and record.phase < RunPhase.PLAYING and not request.lost and not request.unfinished
     if goes_on and (record.ends_first is None or request.mode == "immediate"):
         record.ends_first = request
@@ -45,6 +49,18 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if record.phase.is_cuttable and not begins_first and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first)):
         with contextlib.suppress(ActorDeadError):
             supervisor.own_ref().cancel()
+
+
+def end_if_wanted(supervisor: Cell, record: RunRecord) -> asyncio.Future[None] | None:
+    """Its system is about to be left: a run that is kept and that its caller has asked to end does so now, for no other process is to continue it.
+
+    Returns what is set when it has ended; None if there is nothing to wait for.
+    """
+    if not record.end_wanted or not record.context.keeps or not (record.has_begun or record.goes_on) or record.has_ended:
+        return None
+    if record.phase < RunPhase.ENDING and not record.cancel_requested:
+        request_stop(supervisor, record, CancelRun("its system was left before it came to a safe point"))
+    return record.end_of_it()
 
 
 def stop_run_of(cell: Cell, request: CancelRun) -> None:

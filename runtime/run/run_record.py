@@ -54,6 +54,7 @@ class RunRecord(EventStream):
         "agent_name",
         "cancel_requested",
         "context",
+        "end_wanted",
         "ends_first",
         "followed",
         "goes_on",
@@ -89,6 +90,7 @@ class RunRecord(EventStream):
         self.ownership: Ownership = _OURS
         self.is_recoverable = False  # whether another process continues it if it is cut short
         self.is_drained = False  # whether it was brought to rest for another process to continue
+        self.end_wanted = False  # whether a caller, or its own timeout, has asked it to end, now or at a safe point
         self.goes_on = False  # whether it is being written that it goes on: what cut that short would leave a run that another process continues
         self.ends_first: CancelRun | None = None  # who wants it to end meanwhile: that is the first that happens then
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin

@@ -34,7 +34,7 @@ from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..errors import RunCancelled, RunLost, UnderstudyError
-from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
+from .cancellation import PendingStop, end_if_wanted, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
 from .event_log import EventLog
@@ -206,8 +206,7 @@ class RunSupervisor(Casting):
         """Where each step is kept, a change of an agent's state is one."""
         if self._record.phase >= _ENDING:
             return REFUSE
-        persistence = self._log.persistence
-        if persistence is not None:
+        if (persistence := self._log.persistence) is not None:
             invocation.remember()
         if persistence is None or persistence.journal is None:
             return NOTHING
@@ -318,6 +317,9 @@ class RunSupervisor(Casting):
         """End the run, now or at the next safe point. On the loop."""
         request_stop(self._cell, self._record, request)
 
+    def __end_if_wanted__(self) -> asyncio.Future[None] | None:
+        return end_if_wanted(self._cell, self._record)
+
     def on_drain(self, timeout: float) -> None:
         """The system is about to stop: a run that is kept comes to rest, and another process continues it. One that is not kept plays to its end."""
         begun = self._record.has_begun
@@ -345,8 +347,7 @@ class RunSupervisor(Casting):
         return self._look()
 
     def _pending_stop_is_over(self) -> None:
-        stop = self._pending_stop
-        if stop is not None and self._record.phase < RunPhase.KEEPING:
+        if (stop := self._pending_stop) is not None and self._record.phase < RunPhase.KEEPING:
             self.stop_run(CancelRun(f"{stop.reason}; it did not come to a safe point in time", unfinished=stop.unfinished))
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:

@@ -304,3 +304,24 @@ def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_
             assert (await soon(runner.resume(left.id))).final_output == "done"
 
     run(main())
+
+
+@pytest.mark.parametrize("mode", ["immediate", "after_model", "after_tools"])
+@pytest.mark.parametrize("store_class", [MemoryStore, HeldStore])
+def test_a_run_whose_caller_has_cancelled_it_ends_before_its_system_is_left_and_is_continued_by_no_process(run, store_class, mode):
+    async def main():
+        asked, go, store = asyncio.Event(), asyncio.Event(), store_class()
+        async with ActorSystem() as system:
+            running = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            await soon(asked.wait())
+            running.cancel(mode)
+        result = await running
+        assert (result.status, "recover()" in str(result.error)) == ("cancelled", False)
+        go.set()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=store, durability="step", system=system)
+            assert await soon(runner.recover()) == []
+            assert [info.status for info in await runner.runs()] == ["cancelled"]
+            assert (await soon(runner.resume(running.id))).final_output == "done"
+
+    run(main())
