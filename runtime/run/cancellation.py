@@ -34,11 +34,10 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     record.unblock()  # an agent that waits for room would come to nothing else
     if not request.lost and not request.unfinished:
         record.end_wanted = True
-    goes_on = record.goes_on and record.phase < RunPhase.PLAYING and not request.lost and not request.unfinished
-    if goes_on and (record.ends_first is None or request.mode == "immediate"):
+    begins_first = (record.goes_on or request.begins_first) and record.phase < RunPhase.PLAYING and not request.lost
+    if begins_first and record.phase is RunPhase.OPENING and _comes_before(request, record.ends_first):
         record.ends_first = request
         return
-    begins_first = goes_on or (request.begins_first and record.phase < RunPhase.PLAYING)
     if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
         record.cancel_requested = True
     if supervisor is None:
@@ -49,6 +48,10 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if record.phase.is_cuttable and not begins_first and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first)):
         with contextlib.suppress(ActorDeadError):
             supervisor.own_ref().cancel()
+
+
+def _comes_before(request: CancelRun, other: CancelRun | None) -> bool:
+    return other is None or (request.mode == "immediate" and (other.unfinished or not request.unfinished))
 
 
 def end_if_wanted(supervisor: Cell, record: RunRecord) -> asyncio.Future[None] | None:

@@ -92,7 +92,7 @@ class RunRecord(EventStream):
         self.is_drained = False  # whether it was brought to rest for another process to continue
         self.end_wanted = False  # whether a caller, or its own timeout, has asked it to end, now or at a safe point
         self.goes_on = False  # whether it is being written that it goes on: what cut that short would leave a run that another process continues
-        self.ends_first: CancelRun | None = None  # who wants it to end meanwhile: that is the first that happens then
+        self.ends_first: CancelRun | None = None  # what asks it to end, when it has begun: before its agents have had a turn of the loop
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout

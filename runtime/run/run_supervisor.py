@@ -322,7 +322,7 @@ class RunSupervisor(Casting):
 
     def on_drain(self, timeout: float) -> None:
         """The system is about to stop: a run that is kept comes to rest, and another process continues it. One that is not kept plays to its end."""
-        begun = self._record.has_begun
+        begun = self._record.has_begun or self._record.goes_on
         if begun and self._log.persistence is None:
             return
         what = "recover() continues the run" if begun else "the run had not begun: send it again"

@@ -288,6 +288,47 @@ def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_conti
 
 
 @BEFORE_OR_AFTER
+@pytest.mark.parametrize(("how", "word"), [("cancelled", "get"), ("cancelled", "claim"), ("cancelled", "read"), ("cancelled", "append"), ("drained", "append")])
+def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, word, after):
+    """Its consumer is cancelled, or its system is drained, while it is found out from where it goes on."""
+    paid = []
+
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        paid.append("once")
+        return "seen"
+
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            waiting = runner.query("go")
+            assert (await soon(waiting)).status == "interrupted"
+            gate = store.hold(word, waiting.id, after=after)
+            again = runner.resume(waiting.checkpoint_id, data=True)
+            consumer = asyncio.create_task(soon(again))
+            await soon(gate.reached.wait())
+            if how == "cancelled":
+                consumer.cancel()
+                await asyncio.gather(consumer, return_exceptions=True)
+                gate.open()
+            else:
+                draining = asyncio.create_task(system.drain(30))
+                await asyncio.sleep(0)
+                gate.open()
+                await soon(draining)
+            assert (await soon(again)).status == "drained"
+            assert paid == (["once"] if how == "drained" else [])  # a drain has the calls made that the reply wants
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            (last,) = await soon(runner.recover())
+            assert ((await soon(last)).final_output, paid) == ("done", ["once"])
+
+    run(main())
+
+
+@BEFORE_OR_AFTER
 def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_on_is_recovered_no_more(run, after):
     async def main():
         asked, go, store = asyncio.Event(), asyncio.Event(), HeldStore()
