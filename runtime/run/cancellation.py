@@ -59,7 +59,7 @@ def end_if_wanted(supervisor: Cell, record: RunRecord) -> asyncio.Future[None] |
 
     Returns what is set when it has ended; None if there is nothing to wait for.
     """
-    if not record.end_wanted or not record.context.keeps or not (record.has_begun or record.goes_on) or record.has_ended:
+    if not record.end_wanted or not record.context.keeps or record.has_ended:
         return None
     if record.phase < RunPhase.ENDING and not record.cancel_requested:
         request_stop(supervisor, record, CancelRun("its system was left before it came to a safe point"))

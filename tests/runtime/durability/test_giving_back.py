@@ -82,3 +82,19 @@ def test_a_run_that_a_cancelled_recover_had_taken_is_found_by_one_of_the_next(ru
             assert (again.id, (await soon(again)).status) == (left.id, "completed")
 
     run(main())
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_what_a_cancelled_run_had_begun_with_is_taken_back_though_its_system_is_left_at_once(run, session):
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(echoing(), system=system, store=store, durability="step")
+            gate = store.hold("claim", "open:", after=True)
+            begun = (runner if session is None else runner.session(session)).query("go")
+            await soon(gate.reached.wait())
+            begun.cancel()
+            asyncio.get_running_loop().call_soon(gate.open)
+        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
+
+    run(main())
