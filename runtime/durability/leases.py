@@ -285,14 +285,14 @@ class SystemLeases:
         return claim
 
     def _owe(self, lease: Lease) -> bool:
-        """The store may have granted what no run waits for any more: it is to be given back. Returns False if there is no need to."""
-        if self.keeper is None or not self.keeper.is_there:
-            if lease.asking is not None:
-                lease.asking.cancel()
-            return False  # the system is left, and all that it has in the store is free
-        lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
-        self._set_renew_timer()
-        return True
+        """The store may have granted what no run waits for any more: it is to be given back. Returns False if the system is left."""
+        is_left = self.keeper is None or not self.keeper.is_there
+        if is_left and lease.asking is not None:
+            lease.asking.cancel()
+        if not is_left or self._by_store.get(lease.owner.access) is lease.owner:  # or else all that it has in the store is free by now
+            lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
+            self._set_renew_timer()
+        return not is_left  # then its owner gives it back when it leaves
 
     async def _settle_now(self, lease: Lease, *, may_wait: bool) -> None:
         """Give it back; if there is no time to wait for that, without waiting."""

@@ -98,3 +98,17 @@ def test_what_a_cancelled_run_had_begun_with_is_taken_back_though_its_system_is_
         assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
 
     run(main())
+
+
+@pytest.mark.parametrize("word", ["session:s", "open:"])
+def test_what_the_store_grants_while_the_system_is_left_is_free_for_others_at_once(run, word):
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            gate = store.hold("claim", word, after=True)
+            begun = Runner(echoing(), system=system, store=store, durability="step").session("s").query("go")
+            await soon(gate.reached.wait())
+            asyncio.get_running_loop().call_soon(gate.open)
+        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
+
+    run(main())
