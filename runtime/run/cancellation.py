@@ -40,6 +40,8 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
         return
     if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
         record.cancel_requested = True
+    if request.mode == "immediate" and record.has_begun:
+        record.context.stopping = "immediate"  # agents begin nothing more: the supervisor may be writing, and hear of this later than they go on
     if supervisor is None:
         return
     with contextlib.suppress(ActorDeadError):
