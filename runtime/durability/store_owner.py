@@ -177,7 +177,12 @@ class StoreOwner:
         debt = self.owed.get(key)
         if debt is not None:
             async with debt.paying:
-                await self._pay(key, debt)
+                try:
+                    await self._pay(key, debt)
+                except WriteRefused as refused:
+                    if refused.reason != "owner":
+                        raise
+                    self.end()  # it was revoked, or stopped for longer than it is alive: what it had is free, and it goes on under another name
 
     async def _pay(self, key: str, debt: Debt) -> None:
         if debt.claim is None and self._is_due(key, debt):

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from tests.doubles.held_stores import Echo, HeldStore, echoing, soon, turns
-from understudy.runtime import ActorSystem, Runner
+from tests.doubles.left_runs import lose_all
+from understudy.runtime import ActorSystem, Runner, StoreError
 
 WHEN = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
 
@@ -110,5 +111,24 @@ def test_what_the_store_grants_while_the_system_is_left_is_free_for_others_at_on
             await soon(gate.reached.wait())
             asyncio.get_running_loop().call_soon(gate.open)
         assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
+
+    run(main())
+
+
+def test_runs_are_recovered_by_a_system_that_was_revoked_while_it_owed_something(run):
+    async def main():
+        store, model = HeldStore(), Echo()
+        async with ActorSystem() as system:
+            runner = Runner(echoing(model), system=system, store=store, durability="step")
+            running = runner.query("wait")
+            await soon(model.asked.wait())
+            ends_failing = store.fail("claim", "open:")
+            with pytest.raises(StoreError):
+                await soon(runner.query("go"))
+            ends_failing()
+            await lose_all(system, store)
+            model.gate.set()
+            (again,) = await soon(runner.recover())
+            assert (again.id, (await soon(again)).status) == (running.id, "completed")
 
     run(main())
