@@ -23,7 +23,7 @@ from tests.storm_log import Logs
 PROGRAM = Path(__file__).parent / "programs" / "storm_worker.py"
 WORKERS = 3
 LONGEST_END = 120
-"""Seconds after the storm until all that was asked for has ended; a fifth of a long storm's own time, because much was asked for, and the machine is busy."""
+"""Seconds after the storm until all that was asked for has ended; half of a long storm's own time: the sessions have become long."""
 
 
 def schedule(seed, seconds):
@@ -142,7 +142,7 @@ def storm(recipe, folder, seed, seconds):
     (folder / "tags").write_text("\n".join(Logs(folder).to_see_to()))
     last = workers.start("last.0", "end")
     try:
-        code = last.wait(max(LONGEST_END, seconds / 5))
+        code = last.wait(max(LONGEST_END, seconds / 2))
     except subprocess.TimeoutExpired:
         code = "no end"
     finally:

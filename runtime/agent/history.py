@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -134,7 +133,7 @@ def retold(entries: Iterable[Entry], agent_name: str, *, skip_transfers: bool) -
 def tell(entries: Sequence[Entry], start: int, until: int | None, agent_name: str, messages: list[Message], *, skip_transfers: bool) -> bool:
     """Put those entries behind the messages. Returns whether one of them is the agent's own."""
     own = False
-    for entry in islice(entries, start, until):
+    for entry in entries[start:until]:
         message = entry.message
         if skip_transfers and (message.tool_calls or message.role == "tool"):
             without = without_transfers(message)
@@ -246,7 +245,8 @@ class OpenCalls:
 def _results_of(calls: tuple[ToolCall, ...], messages: list[Message], start: int) -> list[Message | None]:
     """The result of each call, looked for up to the next message with calls of its own, in the order of the calls."""
     found: list[Message | None] = [None] * len(calls)
-    for message in islice(messages, start, None):
+    for position in range(start, len(messages)):
+        message = messages[position]
         if message.tool_calls:
             break
         if message.role == "tool":

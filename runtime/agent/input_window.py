@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ..data.agent_input import AgentInput
@@ -115,7 +114,7 @@ def _verbatim(invocation: Invocation, *, streaming: bool) -> AgentInput:
     before, start = window.verbatim_cache or (window.input.messages, window.verbatim_from)
     if window.verbatim_cache is not None:
         invocation.window = replace(window, verbatim_cache=None)  # it was needed once
-    said = [entry.message for entry in islice(invocation.lane.entries, start, window.verbatim_until)]
+    said = [entry.message for entry in invocation.lane.entries[start : window.verbatim_until]]
     return AgentInput((*before, *complete_calls(said)), streaming)
 
 

@@ -11,7 +11,6 @@ definition: where an agent stands in its tree is a list of names, which is looke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, get_args
 
@@ -127,7 +126,7 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, path
 
 
 def _drawn_lane(lane: Lane, start: int, paths: PathTable) -> list[Any]:
-    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry, paths) for entry in islice(lane.entries, start, None)]]
+    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry, paths) for entry in lane.entries[start:]]]
 
 
 def row_of(entry: Entry, paths: PathTable) -> list[Any]:

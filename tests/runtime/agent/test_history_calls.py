@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from understudy.actors import Loop, Parallel, Sequential, Supervisor
 from understudy.runtime import Message, Runner, ToolCall, TransferToAgent
+from understudy.runtime.agent.history import Entry, complete_calls, tell
 
 
 def call(*ids, text=""):
@@ -50,6 +51,39 @@ def test_a_call_that_was_not_answered_is_said_not_to_be_completed_beside_one_tha
     assert "not completed" in first.text
     assert second == Message.tool("b", "2", "tool_1")
     assert len(calls.tool_calls) == 2
+
+
+class Looked(list):
+    """A list that counts how often one of its items is looked at, passed over or copied."""
+
+    looks = 0
+
+    def __iter__(self):
+        for item in super().__iter__():
+            self.looks += 1
+            yield item
+
+    def __getitem__(self, where):
+        found = super().__getitem__(where)
+        self.looks += len(found) if isinstance(where, slice) else 1
+        return found
+
+
+def test_a_long_conversation_with_one_call_that_was_not_answered_is_looked_through_a_few_times_not_once_for_each_call():
+    said = Looked([call("lost")])
+    for turn in range(500):
+        said += [call(f"c{turn}"), Message.tool("a", f"c{turn}", "tool_0"), Message.assistant("done")]
+    assert len(complete_calls(said)) == len(said) + 1
+    assert said.looks < 5 * len(said)
+
+
+def test_what_was_told_before_is_not_looked_at_again():
+    entries = Looked([Entry("A", ("A",), "id", Message.assistant(str(number))) for number in range(500)])
+    messages = []
+    for start in range(500):
+        tell(entries, start, start + 1, "A", messages, skip_transfers=False)
+    assert len(messages) == 500
+    assert entries.looks < 5 * len(entries)
 
 
 def test_what_another_said_between_a_call_and_its_result_comes_after_both(actor):
