@@ -120,7 +120,7 @@ class React(Asking):
             notes = door.invocation.notes or _NOTHING
             calls = unanswered(said, notes)
             if calls or RESULT_LAST in notes or FAILED in notes:
-                if door.run.stopping == "after_model":
+                if door.run.stopping is not None and door.run.stopping != "after_tools":
                     await door.pause()
                 if await self._round(calls, last_reply(said)):
                     return True

@@ -83,7 +83,7 @@ class RunContext:
         self.lease: RunLease | None = None
         """Under which everything begins that the run begins; None if no other process can continue it."""
         self.stopping: CancelMode | None = None
-        """Set, when the run is to end at the next safe point of that kind."""
+        """Set, when the run is to end, at the next safe point of that kind: "immediate" if agents are to begin nothing more."""
         self.continues_elsewhere = False
         """Set when it ends here for another process to continue it: what its agents have begun outside of this process is not to be ended with it."""
         self.handoff_input_filter: Any = handoff_input_filter

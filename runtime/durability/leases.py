@@ -124,7 +124,12 @@ class SystemLeases:
         """Give a lease to the next one that waits for it here, or else back to the store. If the store cannot be reached, that is done later."""
         if not lease.is_returning:
             lease.is_returning = True
-            await self.release(lease)
+            try:
+                await self.release(lease)
+            except asyncio.CancelledError:  # those who come next must not wait for ever
+                lease.is_returning = False
+                self.abandon(lease)
+                raise
 
     def abandon(self, lease: Lease) -> None:
         """Give a lease back without waiting for that."""
@@ -155,12 +160,7 @@ class SystemLeases:
         if owner.by_key.get(key) is not lease:
             return
         if lease.state is LeaseState.HELD and not self.is_wanted_here(lease):
-            try:
-                await lease.leave()
-            except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
-                if lease.state is LeaseState.HELD:
-                    loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
-                    owner.owed[key] = Debt(lease.claim)
+            await owner.give_back(lease)
         if lease.state is LeaseState.HELD:
             lease.state = LeaseState.RETURNED
         self._remove(lease)
@@ -285,14 +285,14 @@ class SystemLeases:
         return claim
 
     def _owe(self, lease: Lease) -> bool:
-        """The store may have granted what no run waits for any more: it is to be given back. Returns False if there is no need to."""
-        if self.keeper is None or not self.keeper.is_there:
-            if lease.asking is not None:
-                lease.asking.cancel()
-            return False  # the system is left, and all that it has in the store is free
-        lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
-        self._set_renew_timer()
-        return True
+        """The store may have granted what no run waits for any more: it is to be given back. Returns False if the system is left."""
+        is_left = self.keeper is None or not self.keeper.is_there
+        if is_left and lease.asking is not None:
+            lease.asking.cancel()
+        if not is_left or self._by_store.get(lease.owner.access) is lease.owner:  # or else all that it has in the store is free by now
+            lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
+            self._set_renew_timer()
+        return not is_left  # then its owner gives it back when it leaves
 
     async def _settle_now(self, lease: Lease, *, may_wait: bool) -> None:
         """Give it back; if there is no time to wait for that, without waiting."""

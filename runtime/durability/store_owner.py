@@ -11,8 +11,9 @@ import contextlib
 import math
 import os
 from collections import deque
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from ..data.chat import new_id
@@ -34,13 +35,16 @@ _MARGIN: Final = 6
 """The part of its time, as a divisor, that an owner leaves unused: it must have stopped before others may begin."""
 
 
-class Debt(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Debt:
     """A claim that is to be given back."""
 
     claim: Claim | None
     """None: it is not known whether there is one."""
     undo: Sequence[Write] = ()
     """What was written when it was taken, and is to be taken back."""
+    paying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while that is done. The second of two that do it at once would claim what the first one has claimed."""
 
 
 class StoreOwner:
@@ -130,7 +134,7 @@ class StoreOwner:
             async with self._entering:
                 if self._has_entered and not await self._prolong():
                     self.end()
-            await self.pay_all()
+            await self.pay_all(but_those_under_way=True)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
             if self.by_key:
                 left = self._until - self.now()
@@ -154,17 +158,36 @@ class StoreOwner:
         for lease in list(self.by_key.values()):
             lease.lose()
 
-    async def pay_all(self) -> None:
-        for key in list(self.owed):
-            await self.pay(key)
+    async def give_back(self, lease: Lease) -> None:
+        """Give a lease back to the store. If that cannot be done now, it is owed."""
+        try:
+            await lease.leave()
+        except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
+            if lease.is_held:
+                loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
+                self.owed[lease.key] = Debt(lease.claim)
+
+    async def pay_all(self, *, but_those_under_way: bool = False) -> None:
+        for key, debt in list(self.owed.items()):
+            if not (but_those_under_way and debt.paying.locked()):
+                await self.pay(key)
 
     async def pay(self, key: str) -> None:
         """Give back what could not be given back when it was due, unless it was taken anew."""
         debt = self.owed.get(key)
-        if debt is not None and debt.claim is None and key not in self.by_key:
+        if debt is not None:
+            async with debt.paying:
+                try:
+                    await self._pay(key, debt)
+                except WriteRefused as refused:
+                    if refused.reason != "owner":
+                        raise
+                    self.end()  # it was revoked, or stopped for longer than it is alive: what it had is free, and it goes on under another name
+
+    async def _pay(self, key: str, debt: Debt) -> None:
+        if debt.claim is None and self._is_due(key, debt):
             await self.enter()  # it may have another name by now, of which the store has not heard: that is given nothing
-            debt = self.owed.get(key)
-        if debt is not None and key not in self.by_key:
+        if self._is_due(key, debt):
             claim = debt.claim or await self.access.claim(key, self.name)
             if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
                 with contextlib.suppress(WriteRefused):  # it was given back, and only the answer was lost
@@ -172,12 +195,17 @@ class StoreOwner:
         if self.owed.get(key) is debt:
             self.owed.pop(key, None)
 
+    def _is_due(self, key: str, debt: Debt) -> bool:
+        return self.owed.get(key) is debt and key not in self.by_key
+
     async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:
         """Take back what was written when it was taken. Returns False if there is something else by now, which is another's."""
         for writes in (undo, (Expect(claim.key),)):  # or else it never was written, and there is nothing to leave a claim for
             try:
                 await self.access.commit(claim, writes, then="forget")
             except WriteRefused as refused:
+                if refused.reason == "epoch":
+                    return True  # a run of this system has taken it anew meanwhile
                 if refused.reason != "value":
                     raise
             else:

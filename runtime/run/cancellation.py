@@ -19,10 +19,12 @@ from .phase import Ownership, RunPhase
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ..actor.cell import Cell
     from ..agent.invocation import Assignment, Invocation
 
-__all__ = ["PendingStop", "request_stop", "stop_run_of", "stopped_at"]
+__all__ = ["PendingStop", "end_if_wanted", "request_stop", "stop_run_of", "stopped_at"]
 
 
 def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun) -> None:
@@ -30,9 +32,16 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if request.lost:
         record.ownership = Ownership.LOST
     record.unblock()  # an agent that waits for room would come to nothing else
-    begins_first = request.begins_first and record.phase < RunPhase.PLAYING
+    if not request.lost and not request.unfinished:
+        record.end_wanted = True
+    begins_first = (record.goes_on or request.begins_first) and record.phase < RunPhase.PLAYING and not request.lost
+    if begins_first and record.phase is RunPhase.OPENING and _comes_before(request, record.ends_first):
+        record.ends_first = request
+        return
     if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
         record.cancel_requested = True
+    if request.mode == "immediate" and record.has_begun:
+        record.context.stopping = "immediate"  # agents begin nothing more: the supervisor may be writing, and hear of this later than they go on
     if supervisor is None:
         return
     with contextlib.suppress(ActorDeadError):
@@ -41,6 +50,22 @@ def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun)
     if record.phase.is_cuttable and not begins_first and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first)):
         with contextlib.suppress(ActorDeadError):
             supervisor.own_ref().cancel()
+
+
+def _comes_before(request: CancelRun, other: CancelRun | None) -> bool:
+    return other is None or (request.mode == "immediate" and (other.unfinished or not request.unfinished))
+
+
+def end_if_wanted(supervisor: Cell, record: RunRecord) -> asyncio.Future[None] | None:
+    """Its system is about to be left: a run that is kept and that its caller has asked to end does so now, for no other process is to continue it.
+
+    Returns what is set when it has ended; None if there is nothing to wait for.
+    """
+    if not record.end_wanted or not record.context.keeps or record.has_ended:
+        return None
+    if record.phase < RunPhase.ENDING and not record.cancel_requested:
+        request_stop(supervisor, record, CancelRun("its system was left before it came to a safe point"))
+    return record.end_of_it()
 
 
 def stop_run_of(cell: Cell, request: CancelRun) -> None:

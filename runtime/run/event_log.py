@@ -7,6 +7,7 @@ recorded before it is shown, and where each step is kept, it is in the store bef
 from __future__ import annotations
 
 import sys
+from asyncio import CancelledError
 from collections.abc import Coroutine, Sequence
 from logging import DEBUG
 from time import time
@@ -185,6 +186,8 @@ class EventLog(RunState):
                 await self.persistence.flush(self)
         except BaseException as error:
             self.seq = self.record.last_seq  # the consumer sees no gap
+            if isinstance(error, CancelledError):
+                self.record.lose()  # its system is left: it is not known whether that was written
             if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
                 raise told from error
             raise

@@ -176,6 +176,7 @@ class Resuming:
             event_log.record.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)
             event_log.context.session.update(asked)
+        record.goes_on = True
         await persistence.go_on(state)
         return None
 

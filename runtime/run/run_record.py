@@ -25,6 +25,7 @@ from .phase import Ownership, RunPhase
 from .stream import EventStream
 
 if TYPE_CHECKING:
+    from ..agent.run_messages import CancelRun
     from ..sessions.turn import Turn
 
 __all__ = ["RunRecord"]
@@ -53,7 +54,10 @@ class RunRecord(EventStream):
         "agent_name",
         "cancel_requested",
         "context",
+        "end_wanted",
+        "ends_first",
         "followed",
+        "goes_on",
         "has_begun",
         "is_drained",
         "is_recoverable",
@@ -86,6 +90,9 @@ class RunRecord(EventStream):
         self.ownership: Ownership = _OURS
         self.is_recoverable = False  # whether another process continues it if it is cut short
         self.is_drained = False  # whether it was brought to rest for another process to continue
+        self.end_wanted = False  # whether a caller, or its own timeout, has asked it to end, now or at a safe point
+        self.goes_on = False  # whether it is being written that it goes on: what cut that short would leave a run that another process continues
+        self.ends_first: CancelRun | None = None  # what asks it to end, when it has begun: before its agents have had a turn of the loop
         self.cancel_requested = False  # whether it was asked to end: if it has not begun, it does not begin
         self.problem: Exception | None = None  # why it could not begin
         self.timer: Timer | None = None  # of its timeout

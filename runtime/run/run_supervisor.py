@@ -34,7 +34,7 @@ from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
 from ..errors import RunCancelled, RunLost, UnderstudyError
-from .cancellation import PendingStop, request_stop, stop_run_of, stopped_at
+from .cancellation import PendingStop, end_if_wanted, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
 from .event_log import EventLog
@@ -161,8 +161,7 @@ class RunSupervisor(Casting):
     async def _open(self) -> None:
         """Find out from where the run starts, and let it begin."""
         opening, record = self._opening, self._record
-        assert opening is not None
-        if record.phase is not RunPhase.OPENING or record.cancel_requested:
+        if opening is None or record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
             followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
@@ -177,6 +176,8 @@ class RunSupervisor(Casting):
             record.refuse(problem)
             stop_actor(self._cell)  # when what follows has ended, however that comes
             await self._log.give_back()
+        if record.ends_first is not None and record.has_begun and record.phase < _ENDING:  # before the agents have had a turn of the loop
+            await self._carry_out(self._cancel(record.ends_first))
 
     def _enter(self) -> None:
         self._log.enter(self._cell.system)
@@ -205,8 +206,7 @@ class RunSupervisor(Casting):
         """Where each step is kept, a change of an agent's state is one."""
         if self._record.phase >= _ENDING:
             return REFUSE
-        persistence = self._log.persistence
-        if persistence is not None:
+        if (persistence := self._log.persistence) is not None:
             invocation.remember()
         if persistence is None or persistence.journal is None:
             return NOTHING
@@ -261,9 +261,7 @@ class RunSupervisor(Casting):
     def _look(self) -> Effects:
         """If the run is to end at a safe point, and all its agents are at one: end it. If it has ended, leave."""
         if self._pending_stop is not None and self._record.phase < _ENDING:
-            if self.is_at_safe_point:
-                return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
-            return NOTHING
+            return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished) if self.is_at_safe_point else NOTHING
         return self._look_over()
 
     def _look_over(self) -> Effects:
@@ -319,9 +317,12 @@ class RunSupervisor(Casting):
         """End the run, now or at the next safe point. On the loop."""
         request_stop(self._cell, self._record, request)
 
+    def __end_if_wanted__(self) -> asyncio.Future[None] | None:
+        return end_if_wanted(self._cell, self._record)
+
     def on_drain(self, timeout: float) -> None:
         """The system is about to stop: a run that is kept comes to rest, and another process continues it. One that is not kept plays to its end."""
-        begun = self._record.has_begun
+        begun = self._record.has_begun or self._record.goes_on
         if begun and self._log.persistence is None:
             return
         what = "recover() continues the run" if begun else "the run had not begun: send it again"
@@ -346,8 +347,7 @@ class RunSupervisor(Casting):
         return self._look()
 
     def _pending_stop_is_over(self) -> None:
-        stop = self._pending_stop
-        if stop is not None and self._record.phase < RunPhase.KEEPING:
+        if (stop := self._pending_stop) is not None and self._record.phase < RunPhase.KEEPING:
             self.stop_run(CancelRun(f"{stop.reason}; it did not come to a safe point in time", unfinished=stop.unfinished))
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:

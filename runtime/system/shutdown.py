@@ -32,6 +32,16 @@ class Shutdown:
         self._roots_gone: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
 
+    async def let_end(self) -> None:
+        """Let those roots come to their end which were asked to before: as long as hooks may take, and not longer."""
+        ending: list[asyncio.Future[None]] = []
+        for root in tuple(self._system.roots):
+            end = getattr(type(root.actor), "__end_if_wanted__", None)  # what a user's actor says of attributes that it has not is nothing to go by
+            if end is not None and (ended := end(root.actor)) is not None:
+                ending.append(ended)
+        if ending:
+            await asyncio.wait(ending, timeout=self._timeout)
+
     async def stop_all(self) -> None:
         """Stop all actors, children before parents, and wait for that until the time limit."""
         system = self._system

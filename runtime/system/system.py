@@ -179,10 +179,13 @@ class ActorSystem(Overview):
             await self._stopped.wait()
             return
         self._stopped = asyncio.Event()
-        with self.lock:
-            self.state = SystemState.STOPPING
-            self.closing = self.refuses = True  # from now on, no root is added
         try:
+            try:
+                await self._shutdown.let_end()
+            finally:
+                with self.lock:
+                    self.state = SystemState.STOPPING
+                    self.closing = self.refuses = True  # from now on, no root is added
             await self._shutdown.stop_all()
         finally:
             # Even if this task is cancelled, nothing may be left.

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.doubles.held_stores import HeldStore, soon
 from understudy.actors import ChatModelAgent, Sequential, tool
 from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ScriptedModel, ToolCall
 from understudy.runtime.testing import ManualClock
@@ -156,6 +157,24 @@ def test_a_run_whose_system_is_left_says_whether_another_process_goes_on_with_it
             model.gate.set()
             again = await Runner(team(model, []), system=system, store=store, durability="step").recover()
             assert [(await one).status for one in again] == ["completed"] * (status == "drained")
+
+    run(main())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+def test_a_run_whose_system_is_left_while_its_end_is_written_is_not_said_to_have_completed(run, after):
+    async def main():
+        store, agent = HeldStore(), ChatModelAgent(name="A", model=ScriptedModel(["done", "done again"]))
+        gate = store.hold("remove", "open:", after=after)
+        async with ActorSystem() as system:
+            play = Runner(agent, system=system, store=store, durability="step").query("go", run_id="named")
+            await soon(gate.reached.wait())
+        assert ((await soon(play)).status, play._record.result.events[:-1]) == ("drained", ())
+        gate.open()
+        async with ActorSystem() as system:
+            runner = Runner(agent, system=system, store=store, durability="step")
+            assert len(await soon(runner.recover())) == (0 if after else 1)
+            assert (await soon(runner.query("go", run_id="named"))).final_output == ("done" if after else "done again")
 
     run(main())
 

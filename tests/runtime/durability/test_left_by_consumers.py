@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+from tests.doubles.held_stores import HeldStore, soon
 from understudy.actors import ChatModelAgent, tool
 from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
 from understudy.runtime.testing import ManualClock
@@ -240,5 +241,128 @@ def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_pro
         assert await store.keys() == []
         async with ActorSystem() as system:
             assert await Runner(agent(asked, go), store=store, durability="step", system=system).recover() == []
+
+    run(main())
+
+
+BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+
+
+async def cancelled_while_it_is_written(run, gate):
+    """Cancel a run when the store was asked to write that it goes on; then the store goes on."""
+    await soon(gate.reached.wait())
+    run.cancel()
+    gate.open()
+    result = await soon(run)
+    assert result.status == "cancelled"
+
+
+@BEFORE_OR_AFTER
+@pytest.mark.parametrize(("durability", "keep"), [("step", "unfinished"), ("step", None), ("interrupt", "all")])
+def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_continued_by_no_process(run, durability, keep, after):
+    paid = []
+
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        paid.append("once")
+        return "seen"
+
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            waiting = runner.query("go")
+            assert (await soon(waiting)).status == "interrupted"
+            gate = store.hold("put", ":open:", after=after)
+            again = runner.resume(waiting.checkpoint_id, data=True)
+            await cancelled_while_it_is_written(again, gate)
+            assert (paid, [info.status for info in await runner.runs()], store.open_keys()) == ([], ["cancelled"], [])
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            assert await soon(runner.recover()) == []
+            assert (await soon(runner.resume(waiting.checkpoint_id))).final_output == "done"
+            assert paid == ["once"]
+
+    run(main())
+
+
+@BEFORE_OR_AFTER
+@pytest.mark.parametrize(("how", "word"), [("cancelled", "get"), ("cancelled", "claim"), ("cancelled", "read"), ("cancelled", "append"), ("drained", "append")])
+def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, word, after):
+    """Its consumer is cancelled, or its system is drained, while it is found out from where it goes on."""
+    paid = []
+
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        paid.append("once")
+        return "seen"
+
+    async def main():
+        store = HeldStore()
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            waiting = runner.query("go")
+            assert (await soon(waiting)).status == "interrupted"
+            gate = store.hold(word, waiting.id, after=after)
+            again = runner.resume(waiting.checkpoint_id, data=True)
+            consumer = asyncio.create_task(soon(again))
+            await soon(gate.reached.wait())
+            if how == "cancelled":
+                consumer.cancel()
+                await asyncio.gather(consumer, return_exceptions=True)
+                gate.open()
+            else:
+                draining = asyncio.create_task(system.drain(30))
+                await asyncio.sleep(0)
+                gate.open()
+                await soon(draining)
+            assert (await soon(again)).status == "drained"
+            assert paid == (["once"] if how == "drained" else [])  # a drain has the calls made that the reply wants
+        async with ActorSystem() as system:
+            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            (last,) = await soon(runner.recover())
+            assert ((await soon(last)).final_output, paid) == ("done", ["once"])
+
+    run(main())
+
+
+@BEFORE_OR_AFTER
+def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_on_is_recovered_no_more(run, after):
+    async def main():
+        asked, go, store = asyncio.Event(), asyncio.Event(), HeldStore()
+        async with ActorSystem() as system:
+            left = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            await soon(asked.wait())
+        go.set()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=store, durability="step", system=system)
+            gate = store.hold("append", "journal:", after=after)
+            (again,) = await soon(runner.recover())
+            await cancelled_while_it_is_written(again, gate)
+            assert await soon(runner.recover()) == []
+            assert (await soon(runner.resume(left.id))).final_output == "done"
+
+    run(main())
+
+
+@pytest.mark.parametrize("mode", ["immediate", "after_model", "after_tools"])
+@pytest.mark.parametrize("store_class", [MemoryStore, HeldStore])
+def test_a_run_whose_caller_has_cancelled_it_ends_before_its_system_is_left_and_is_continued_by_no_process(run, store_class, mode):
+    async def main():
+        asked, go, store = asyncio.Event(), asyncio.Event(), store_class()
+        async with ActorSystem() as system:
+            running = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            await soon(asked.wait())
+            running.cancel(mode)
+        result = await running
+        assert (result.status, "recover()" in str(result.error)) == ("cancelled", False)
+        go.set()
+        async with ActorSystem() as system:
+            runner = Runner(agent(asked, go), store=store, durability="step", system=system)
+            assert await soon(runner.recover()) == []
+            assert [info.status for info in await runner.runs()] == ["cancelled"]
+            assert (await soon(runner.resume(running.id))).final_output == "done"
 
     run(main())

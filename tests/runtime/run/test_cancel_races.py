@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from tests.doubles.cancelling import Door, Player, chat, line_of, turns
+from tests.doubles.held_stores import HeldStore, soon
 from tests.doubles.watched_stores import WatchedStore
-from understudy.actors import Agent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, ToolCalls
+from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, ScriptedModel, ToolCalls
 
 
 class Held(WatchedStore):
@@ -137,5 +138,38 @@ def test_what_a_cancelled_run_says_that_it_waits_for_can_be_answered(run, durabi
         assert [(context.info, context.address) for context in waiting if context.info != "cancelled"] == [("two", second.address)]
         lines = await _lines(runner.resume(one.checkpoint_id, {context.id: "2" for context in waiting if context.info != "cancelled"}))
         assert lines == ["A ask: two: 2", "A done"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+@pytest.mark.parametrize("who", ["its caller", "its consumer"])
+def test_a_call_that_the_model_wants_is_not_begun_by_a_run_that_is_cancelled_while_that_is_written(run, who, after):
+    """Its result would be recorded nowhere, and whoever goes on with the run would make it once more."""
+    paid = []
+
+    @tool
+    def pay() -> str:
+        paid.append("once")
+        return "paid"
+
+    async def main():
+        store, agent = HeldStore(), ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(("pay", {})), "done"]), tools=[pay])
+        async with ActorSystem() as system:
+            runner = Runner(agent, system=system, store=store, durability="step")
+            gate = store.hold("append", "journal:", after=after, skip=1)  # behind the record with which it begins
+            play = runner.query("go")
+            consumer = asyncio.create_task(soon(play))
+            await soon(gate.reached.wait())
+            if who == "its caller":
+                play.cancel()
+            else:
+                consumer.cancel()
+                await asyncio.gather(consumer, return_exceptions=True)
+            gate.open()
+            await soon(asyncio.gather(consumer, return_exceptions=True))
+            assert ((await play).status, paid) == ("cancelled" if who == "its caller" else "drained", [])
+            (again,) = [runner.resume(play.id)] if who == "its caller" else await soon(runner.recover())
+            assert ((await soon(again)).final_output, paid) == ("done", ["once"])
 
     run(main())

@@ -118,7 +118,7 @@ def test_one_that_is_left_leaves_no_timer(run):
             await model.asked.wait()
             play.cancel("after_tools", timeout=100)
             await turns()
-        assert (await soon(play)).status == "drained", "it had not come to a safe point, and is in the store as it was"
+        assert (await soon(play)).status == "cancelled", "it had not come to a safe point, and its caller wanted it to end"
         assert clock.pending == ()
 
     run(main())
