@@ -139,7 +139,9 @@ def storm(recipe, folder, seed, seconds):
         done = asyncio.run(blow(workers, seed, seconds))
     finally:
         workers.end_all()
-    (folder / "tags").write_text("\n".join(Logs(folder).to_see_to()))
+    asked = Logs(folder)
+    (folder / "tags").write_text("\n".join(asked.to_see_to()))
+    (folder / "sessions").write_text("\n".join(asked.sessions()))
     last = workers.start("last.0", "end")
     try:
         code = last.wait(max(LONGEST_END, seconds / 2))

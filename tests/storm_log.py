@@ -36,6 +36,9 @@ class Logs:
     def asked(self):
         return {line["run"]: line["session"] for line in self.of("asked")}
 
+    def sessions(self):
+        return sorted({session for session in self.asked().values() if session is not None})
+
     def unfinished(self):
         return sorted(self.asked().keys() - self.ended())
 

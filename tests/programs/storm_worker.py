@@ -1,8 +1,8 @@
 """A process of a storm: it asks for runs and turns of sessions, answers what they ask, and recovers what others have left. It is killed and stopped at random.
 
 storm_worker.py '["SQLiteStore", ["a.db"], {}]' FOLDER NAME SEED            asks for as long as it lives
-storm_worker.py '["SQLiteStore", ["a.db"], {}]' FOLDER NAME SEED end        sees the runs of FOLDER/tags to their ends, writes down what the sessions hold,
-                                                                            and ends
+storm_worker.py '["SQLiteStore", ["a.db"], {}]' FOLDER NAME SEED end        sees the runs of FOLDER/tags to their ends, writes down what FOLDER/sessions
+                                                                            hold, and ends
 
 What happens is written to FOLDER/NAME.jsonl, which no store knows of, as lines: {"t": the clock of the machine, "what": ...}. What each run does follows from
 its tag and the seed alone, so that whoever asks for it asks for the same.
@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import sys
 import time
 from hashlib import sha256
@@ -28,6 +29,7 @@ KEPT_SECONDS = 86_400
 """How runs have ended is asked for when all is over. Nobody is promised that it is kept for longer than this, and no storm lasts so long."""
 SENDERS = 4
 SESSIONS = ("s0", "s1", "s2", "s3")
+LIVES_OF_A_SESSION = 60
 LOSSES = ("RunLost", "StoreError", "WriteRefused", "ResumeError", "SystemDraining", "UsageError", "CheckpointError", "CheckpointNotFound")
 looks = {}  # by the fence: when its lease was last found to have time enough left; a call is as young as that
 
@@ -75,9 +77,11 @@ def plan(seed, tag):
 
 
 def session_of(seed, tag):
-    """In which session it is a turn, if it is one."""
+    """In which session it is a turn, if it is one. After so many lives there are other ones: in an hour, a few would become so long that reading them takes seconds."""
     dice = random.Random(f"{seed} {tag} session")
-    return dice.choice(SESSIONS) if dice.random() < 0.5 else None
+    lives = re.search(r"^w\d+\.(\d+)\.", tag)
+    era = 0 if lives is None else int(lives[1]) // LIVES_OF_A_SESSION
+    return f"{dice.choice(SESSIONS)}.{era}" if dice.random() < 0.5 else None
 
 
 class Planner:
@@ -246,14 +250,14 @@ class Worker:
         except UnderstudyError as problem:
             self.log("refused", run=run.id, error=f"{type(problem).__name__}: {problem}")
 
-    async def finish(self, tags):
+    async def finish(self, tags, sessions):
         """All is calm again: see everything to its end, and write down what is there."""
         _keep(asyncio.create_task(self.recover()))
         for start in range(0, len(tags), 40):
             await asyncio.gather(*(self.see_to_end(tag) for tag in tags[start : start + 40]))
         while await self.store_keys():
             await asyncio.sleep(0.2)
-        for session in SESSIONS:
+        for session in sessions:
             said = [[message.role, message.text] for message in await self.runner.session(session).history()]
             self.log("history", session=session, said=said)
         self.log("over")
@@ -295,7 +299,7 @@ async def main(recipe, folder, name, seed, end=None):
     async with getattr(runtime, kind)(*args, **kwargs) as store, ActorSystem(lease_seconds=LEASE_SECONDS) as system:
         worker = Worker(log, store, system, int(seed))
         if end is not None:
-            await worker.finish(Path(folder, "tags").read_text().split())
+            await worker.finish(*(Path(folder, name).read_text().split() for name in ("tags", "sessions")))
             for task in list(_tasks):
                 task.cancel()
         elif random.random() < 0.5:
