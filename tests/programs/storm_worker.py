@@ -256,6 +256,8 @@ class Worker:
         for start in range(0, len(tags), 40):
             await asyncio.gather(*(self.see_to_end(tag) for tag in tags[start : start + 40]))
         while await self.store_keys():
+            for run in await self.runner.stuck():  # one that has ended, but could not write that, and was set aside after that
+                await self.retry(run.id)
             await asyncio.sleep(0.2)
         for session in sessions:
             said = [[message.role, message.text] for message in await self.runner.session(session).history()]
