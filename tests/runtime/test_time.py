@@ -43,6 +43,7 @@ REAL = {
     "runtime/durability/store_access.py": "the network's time, which does not stand still",
     "runtime/mcp/connection.py": "the network's time",
     "runtime/models/openai_events.py": "the network's time",
+    "runtime/models/wire/aiohttp_transport.py": "the network's time",
     "runtime/models/wire/client.py": "the network's time",
     "runtime/run/event_log.py": "time stamps",
     "runtime/run/run_record.py": "time stamps",
