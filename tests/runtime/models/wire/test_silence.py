@@ -174,7 +174,8 @@ def test_a_provider_that_takes_no_request_times_out(run, ask, collect, chat_at, 
 def test_a_call_that_is_cancelled_while_its_request_is_not_taken_hangs_up(run, ask, chat_at):
     async def main():
         async with Deaf() as server:
-            task = asyncio.ensure_future(chat_at(server).generate(ask(LARGE)))
+            model = chat_at(server)
+            task = asyncio.ensure_future(model.generate(ask(LARGE)))
             await server.connected.wait()
             for _ in range(20):
                 await asyncio.sleep(0)  # the request is on its way
@@ -184,6 +185,7 @@ def test_a_call_that_is_cancelled_while_its_request_is_not_taken_hangs_up(run, a
             there = [one for one in gc.get_objects() if isinstance(one, asyncio.Transport) and one.get_extra_info("peername") is not None]
             ours = [one for one in there if one.get_extra_info("peername")[1] == server.port]
             assert [one.get_write_buffer_size() for one in ours] == [0] * len(ours), "nothing waits for a server that does not read"
+            await model.aclose()
 
     run(main())
 
