@@ -248,6 +248,25 @@ def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_pro
 BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
 
 
+def looking(note):
+    """A tool that has to be approved, and notes that it was called."""
+
+    @tool(needs_approval=True)
+    def look() -> str:
+        """Look."""
+        note()
+        return "seen"
+
+    return look
+
+
+async def asked_for_approval(runner):
+    """A run that waits for an approval."""
+    waiting = runner.query("go")
+    assert (await soon(waiting)).status == "interrupted"
+    return waiting
+
+
 async def cancelled_while_it_is_written(run, gate):
     """Cancel a run when the store was asked to write that it goes on; then the store goes on."""
     await soon(gate.reached.wait())
@@ -261,19 +280,13 @@ async def cancelled_while_it_is_written(run, gate):
 @pytest.mark.parametrize(("durability", "keep"), [("step", "unfinished"), ("step", None), ("interrupt", "all")])
 def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_continued_by_no_process(run, durability, keep, after):
     paid = []
-
-    @tool(needs_approval=True)
-    def look() -> str:
-        """Look."""
-        paid.append("once")
-        return "seen"
+    look = looking(lambda: paid.append("once"))
 
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
             runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
-            waiting = runner.query("go")
-            assert (await soon(waiting)).status == "interrupted"
+            waiting = await asked_for_approval(runner)
             gate = store.hold("put", ":open:", after=after)
             again = runner.resume(waiting.checkpoint_id, data=True)
             await cancelled_while_it_is_written(again, gate)
@@ -292,19 +305,13 @@ def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_conti
 def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, word, after):
     """Its consumer is cancelled, or its system is drained, while it is found out from where it goes on."""
     paid = []
-
-    @tool(needs_approval=True)
-    def look() -> str:
-        """Look."""
-        paid.append("once")
-        return "seen"
+    look = looking(lambda: paid.append("once"))
 
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
             runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
-            waiting = runner.query("go")
-            assert (await soon(waiting)).status == "interrupted"
+            waiting = await asked_for_approval(runner)
             gate = store.hold(word, waiting.id, after=after)
             again = runner.resume(waiting.checkpoint_id, data=True)
             consumer = asyncio.create_task(soon(again))

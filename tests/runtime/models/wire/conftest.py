@@ -19,3 +19,15 @@ def tls(certificate: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, TLS / "key.pem")
     return context
+
+
+@pytest.fixture
+def said_by():
+    """All that an error says, and what caused it."""
+
+    def walk(error):
+        while error is not None:
+            yield f"{error} {error!r}"
+            error = error.__cause__
+
+    return lambda error: "\n".join(walk(error))

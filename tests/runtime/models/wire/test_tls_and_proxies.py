@@ -159,17 +159,14 @@ def test_tls_goes_through_a_tunnel(run, ask, monkeypatch, chat_at, tls):
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("refusal", [b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 502 Bad Gateway\r\n\r\n"])
-def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(run, ask, monkeypatch, chat_at, tls, refusal):
+def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(run, ask, monkeypatch, chat_at, said_by, tls, refusal):
     async def main():
         async with wire.WireServer(wire.echo, tls=tls) as server, Tunnel(refusal) as tunnel:
             monkeypatch.setenv("HTTPS_PROXY", f"http://user:secret@127.0.0.1:{tunnel.port}")
             with pytest.raises(ModelError, match=r"407|502") as caught:
                 await chat_at(server).generate(ask())
             assert caught.value.kind == "connection"
-            error = caught.value
-            while error is not None:
-                assert "secret" not in str(error) + repr(error)
-                error = error.__cause__
+            assert "secret" not in said_by(caught.value)
 
     run(main())
 
@@ -191,7 +188,7 @@ def test_a_proxy_that_is_down_is_a_failed_connection(run, ask, monkeypatch):
     "proxy", ["http://user:secret@127.0.0.1:port", "http://user:secret@127.0.0.1:99999", "http://user:secret@[::1", "nonsense://user:secret@x"]
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(run, ask, collect, monkeypatch, proxy, scheme):
+def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(run, ask, collect, monkeypatch, said_by, proxy, scheme):
     monkeypatch.setenv(f"{scheme}_proxy", proxy)
 
     async def main():
@@ -200,10 +197,7 @@ def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(run, ask, collec
             with pytest.raises(ModelError, match=r"OpenAIChatModel.*The proxy that the environment names is no address.*HTTP_PROXY") as caught:
                 await call()
             assert caught.value.kind == "connection"
-            error = caught.value
-            while error is not None:
-                assert "secret" not in str(error) + repr(error)
-                error = error.__cause__
+            assert "secret" not in said_by(caught.value)
 
     run(main())
 
